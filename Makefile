@@ -32,6 +32,7 @@ docs: .venv/.docs
 
 bench: .venv/.model .venv/.dev
 	@$(BIN)/python -m benchmarks
+	@$(BIN)/python -m benchmarks.conversation
 	@$(BIN)/python -m benchmarks.mcp
 	@$(BIN)/python -m benchmarks.memory_tool
 	@$(BIN)/python -m benchmarks.animus

@@ -1,6 +1,6 @@
 """What does a search cost while other threads compute? Each step of a SQL statement lets go of the interpreter lock.
 
-usage: python -m benchmarks.threads [--rows 1000,10000] [--rounds 60] [--label after] [--write]
+usage: python -m benchmarks.threads [--rows 1000,10000] [--rounds 60] [--seconds 4] [--label after] [--write]
 
 To compare two versions, run it once with each on PYTHONPATH, with another --label; --write puts a section of that label
 into the results and leaves the others.
@@ -9,6 +9,7 @@ into the results and leaves the others.
 from __future__ import annotations
 
 import argparse
+import random
 import re
 import statistics
 import tempfile
@@ -17,8 +18,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ from .__main__ import RESULTS, machine
 BESIDE = (0, 1, 3)
 MODES: tuple[Mode, ...] = ("keyword", "hybrid")
 SESSION = 40  # turns
+SEARCHERS, ROUNDS = 4, 5
 
 
 def drafts(count: int) -> list[Draft]:
@@ -122,9 +125,89 @@ def measure(size: int, rounds: int) -> Iterator[str]:
     apsw.connection_hooks.remove(connections.append)
 
 
-def write(path: Path, label: str, lines: list[str]) -> None:
+@dataclass
+class Work:
+    """What a thread does over and over, and how long each call took, in milliseconds."""
+
+    calls: Iterator[Callable[[], object]]
+    taken: list[float] = field(default_factory=list)
+
+    def run(self, until: float) -> None:
+        """Call until then."""
+        while (start := time.perf_counter()) < until:
+            next(self.calls)()
+            self.taken.append((time.perf_counter() - start) * 1000)
+
+
+def run_together(works: list[Work], seconds: float) -> None:
+    """Let each work in a thread of its own, all at the same time."""
+    until = time.perf_counter() + seconds
+    threads = [threading.Thread(target=work.run, args=(until,)) for work in works]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def measure_together(size: int, seconds: float) -> Iterator[str]:
+    """A line for each kind of search: one thread alone, and several that search while another writes."""
+    records = drafts(size)
+    questions = corpus.questions(records, 500)
+    for mode in MODES:
+        embedder = HashedEmbedder() if mode != "keyword" else None
+        queries = [
+            Query(question, mode=mode, vector=embedder.embed_query(question).tolist() if embedder else None)
+            for question in questions
+        ]
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            Engine.open(Path(folder), settings=Settings(embedder="none"), embedder=embedder) as memory,
+        ):
+            for start in range(0, size, 1000):
+                memory.write_many(records[start : start + 1000])
+            memory.settle()
+            alone, together, written = _time_together(memory, queries, records, seconds)
+        rate, rate_alone = (len(each) / seconds / ROUNDS for each in (together, alone))
+        ordered, middle = sorted(together), statistics.median(together)
+        p99, most = ordered[int(0.99 * len(ordered))], ordered[-1]
+        yield (
+            f"| {mode}, {size:,} | {rate_alone:.0f} | {rate:.0f} | {rate / rate_alone:.2f}"
+            f" | {middle:.1f} / {p99:.1f} / {most:.1f} | {most / middle:.1f}"
+            f" | {len(written) / seconds / ROUNDS:.0f} | {statistics.median(written):.1f} / {max(written):.1f} |"
+        )
+
+
+def _time_together(
+    memory: Engine, queries: list[Query], records: list[Draft], seconds: float
+) -> tuple[list[float], list[float], list[float]]:
+    """How long searches of one thread alone took, those of several beside a writer, and the writes."""
+    alone: list[float] = []
+    together: list[float] = []
+    written: list[float] = []
+    stores = cycle(
+        [partial(memory.write, each.scope, title=each.title, text=each.text, tags=each.tags) for each in records]
+    )
+    for turn in range(ROUNDS):  # in turns, as a machine has slow minutes
+        one, *several = (Work(_shuffle(memory, queries, turn * 10 + number)) for number in range(1 + SEARCHERS))
+        writer = Work(stores)
+        run_together([one], seconds)
+        run_together([*several, writer], seconds)
+        alone += one.taken
+        together += [each for work in several for each in work.taken]
+        written += writer.taken
+    return alone, together, written
+
+
+def _shuffle(memory: Engine, queries: list[Query], seed: int) -> Iterator[Callable[[], object]]:
+    """Searches without end, in an order of their own."""
+    draw = random.Random(seed)
+    while True:
+        yield partial(memory.search, draw.choice(queries))
+
+
+def write(path: Path, label: str, lines: list[str], title: str = "Beside other threads") -> None:
     """Put a section into the results, in place of an earlier one of that label."""
-    text = path.read_text() if path.exists() else "# Beside other threads\n"
+    text = path.read_text() if path.exists() else f"# {title}\n"
     section = "\n".join([f"## {label}", "", machine(), "", *lines, ""])
     old = re.compile(rf"^## {re.escape(label)}\n.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
     path.write_text(old.sub(lambda _: section, text) if old.search(text) else f"{text}\n{section}")
@@ -135,6 +218,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.threads", description=__doc__)
     parser.add_argument("--rows", default="1000,10000")
     parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--seconds", type=float, default=4.0, help="for each of the five rounds of threads that search")
     parser.add_argument("--label", default="now")
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS / 'threads.md'}")
     chosen = parser.parse_args()
@@ -146,6 +230,15 @@ def main() -> None:
     ]
     for size in chosen.rows.split(","):
         lines += measure(int(size), chosen.rounds)
+    lines += [
+        "",
+        f"Searches a second of one thread alone, and of {SEARCHERS} threads together while another writes without a pause:",
+        "",
+        "| search | alone | together | share | ms, p50 / p99 / most | most / p50 | writes a second | ms, p50 / most |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for size in chosen.rows.split(","):
+        lines += measure_together(int(size), chosen.seconds)
     print("\n".join(lines))
     if chosen.write:
         write(RESULTS / "threads.md", chosen.label, lines)

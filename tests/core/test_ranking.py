@@ -3,48 +3,77 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio.engine import ranking
-from cofio.engine.ranking import Position
+from cofio.engine.ranking import Positions
 
-scores = st.dictionaries(st.integers(1, 30), st.floats(0, 100), max_size=12)
-places = st.dictionaries(
-    st.integers(1, 30),
+
+class Turn(NamedTuple):
+    """A candidate: its score, and where it stands."""
+
+    score: float
+    session: tuple[int, str | None]
+    number: int | None
+    created_at: int = 0
+
+
+scores = st.lists(st.floats(0, 100), max_size=12)
+by_row = st.dictionaries(st.integers(1, 30), st.floats(0, 100), max_size=12)
+turns = st.lists(
     st.builds(
-        Position,
-        session=st.none() | st.tuples(st.integers(1, 2), st.sampled_from("ab")),
-        number=st.none() | st.integers(-3, 8),
-        author=st.sampled_from(["", "Ann", "Bob"]),
+        Turn,
+        score=st.floats(0, 100),
+        session=st.tuples(st.integers(1, 2), st.none() | st.sampled_from("ab")),
+        number=st.none() | st.integers(-3, 8) | st.sampled_from((-(2**53), 2**53)),
         created_at=st.integers(0, 2_500_000_000_000_000),
     ),
     max_size=12,
 )
 
 
+def place(given_turns: list[Turn]) -> tuple[list[float], Positions]:
+    """The scores of the turns, and where they stand."""
+    positions = Positions.find([each.session for each in given_turns], [each.number for each in given_turns])
+    return [each.score for each in given_turns], positions
+
+
+def is_beside(one: Turn, other: Turn, step: int) -> bool:
+    """Whether the second stands so far from the first, in the same session."""
+    return (
+        one.session[1] is not None
+        and one.session == other.session
+        and one.number is not None
+        and other.number == one.number + step
+    )
+
+
 @given(given_scores=scores, low=st.none() | st.just(0.0))
-def test_normalised_scores_lie_between_0_and_1_in_the_same_order(
-    given_scores: dict[int, float], low: float | None
-) -> None:
+def test_normalised_scores_lie_between_0_and_1_in_the_same_order(given_scores: list[float], low: float | None) -> None:
     result = ranking.normalize(given_scores, low)
-    assert result.keys() == given_scores.keys()
-    assert all(0 <= score <= 1 for score in result.values())
-    assert not result or max(result.values()) == 1
-    for one in given_scores:
-        for two in given_scores:
-            if given_scores[one] > given_scores[two]:
-                assert result[one] >= result[two]
+    assert len(result) == len(given_scores)
+    assert all(0 <= score <= 1 for score in result)
+    assert not result or max(result) == 1
+    for one, first in zip(given_scores, result, strict=True):
+        for two, second in zip(given_scores, result, strict=True):
+            if one > two:
+                assert first >= second
 
 
 def test_equal_scores_are_all_as_good_as_can_be() -> None:
-    assert ranking.normalize({1: 0.5, 2: 0.5}) == {1: 1.0, 2: 1.0}
-    assert ranking.normalize({}) == {}
+    assert ranking.normalize([0.5, 0.5]) == [1.0, 1.0]
+    assert ranking.normalize([]) == []
 
 
-@given(given_scores=scores)
+def test_a_score_below_the_lowest_that_counts_is_worth_nothing() -> None:
+    assert ranking.normalize([-1.0, 0.0, 2.0], 0.0) == [0.0, 0.0, 1.0]
+
+
+@given(given_scores=by_row)
 def test_ranks_count_from_one_without_gaps_and_ties_go_to_the_newer(given_scores: dict[int, float]) -> None:
     result = ranking.rank(given_scores)
     assert sorted(result.values()) == list(range(1, len(given_scores) + 1))
@@ -54,7 +83,7 @@ def test_ranks_count_from_one_without_gaps_and_ties_go_to_the_newer(given_scores
                 assert result[one] < result[two]
 
 
-@given(keyword=scores, semantic=scores)
+@given(keyword=by_row, semantic=by_row)
 def test_reciprocal_fusion_rewards_better_ranks_and_both_signals(
     keyword: dict[int, float], semantic: dict[int, float]
 ) -> None:
@@ -67,57 +96,77 @@ def test_reciprocal_fusion_rewards_better_ranks_and_both_signals(
         assert words + meaning > 0
 
 
-@given(given_scores=scores, given_places=places)
-def test_a_window_never_lessens_a_score(given_scores: dict[int, float], given_places: dict[int, Position]) -> None:
-    result = ranking.sum_windows(given_scores, given_places)
-    assert result.keys() == given_places.keys()
-    for no, total in result.items():
-        assert total >= given_scores.get(no, 0.0)
-        if given_places[no].session is None or given_places[no].number is None:
-            assert total == given_scores.get(no, 0.0)
+@given(given_turns=turns)
+def test_who_stands_beside_whom_is_found_as_by_comparing_each_with_each(given_turns: list[Turn]) -> None:
+    _, positions = place(given_turns)
+    for at, turn_ in enumerate(given_turns):
+        for step, beside in positions.beside.items():
+            found = [other for other, each in enumerate(given_turns) if is_beside(turn_, each, step)]
+            assert beside[at] == (found[-1] if found else len(given_turns))
+    assert set(positions.beside) == {-2, -1, 1, 2}
 
 
-@given(given_scores=scores, given_places=places)
-def test_only_turns_of_a_session_gain_from_their_surroundings(
-    given_scores: dict[int, float], given_places: dict[int, Position]
-) -> None:
+@given(given_turns=turns)
+def test_a_window_is_the_sum_of_what_stands_in_it(given_turns: list[Turn]) -> None:
+    given_scores, positions = place(given_turns)
+    result = ranking.sum_windows(given_scores, positions)
+    for at, turn_ in enumerate(given_turns):
+        near = [positions.beside[step][at] for step in (-2, -1, 1, 2)]
+        assert result[at] == pytest.approx(turn_.score + sum(given_scores[each] for each in near if each < len(result)))
+
+
+@given(given_turns=turns)
+def test_only_turns_of_a_session_gain_from_their_surroundings(given_turns: list[Turn]) -> None:
+    given_scores, positions = place(given_turns)
+    created_at = [each.created_at for each in given_turns]
     for gains in (
-        ranking.weigh_neighbours(given_scores, given_places),
-        ranking.weigh_session(given_scores, given_places),
-        ranking.weigh_date("in May 2023 or 1999", given_places),
+        ranking.weigh_neighbours(given_scores, positions),
+        ranking.weigh_session(given_scores, positions),
+        ranking.weigh_date("in May 2023 or 1999", created_at, positions),
     ):
-        for no, gain in gains.items():
+        assert len(gains) == len(given_turns)
+        for turn_, gain in zip(given_turns, gains, strict=True):
             assert gain >= 0
-            assert given_places[no].session is not None
+            assert not gain or turn_.session[1] is not None
 
 
-def turn(position: int, *, session: str = "s", day: datetime = datetime(2023, 5, 8, tzinfo=UTC)) -> Position:
+def turn(position: int, *, session: str = "s", score: float = 0.0) -> Turn:
     """A turn of a session."""
-    return Position(session=(1, session), number=position, author="", created_at=round(day.timestamp() * 1_000_000))
+    return Turn(score, (1, session), position)
 
 
 def test_a_window_reaches_as_far_as_it_says_and_no_further() -> None:
-    around = {at: turn(at) for at in range(1, 9)} | {10: turn(4, session="other")}
-    result = ranking.sum_windows({4: 1.0}, around)
-    assert [at for at, total in result.items() if total] == [at for at in range(1, 9) if abs(at - 4) <= ranking.REACH]
+    around = [turn(at, score=float(at == 4)) for at in range(1, 9)] + [turn(4, session="other")]
+    result = ranking.sum_windows(*place(around))
+    assert [at for at, total in enumerate(result, 1) if total] == [
+        at for at in range(1, 9) if abs(at - 4) <= ranking.REACH
+    ]
 
 
 def test_a_turn_gains_from_the_turns_right_beside_it() -> None:
-    result = ranking.weigh_neighbours({4: 1.0}, {at: turn(at) for at in range(1, 9)})
-    assert set(result) == {3, 5}
+    result = ranking.weigh_neighbours(*place([turn(at, score=float(at == 4)) for at in range(1, 9)]))
+    assert [at for at, gain in enumerate(result, 1) if gain] == [3, 5]
 
 
 def test_everyone_in_a_session_gains_the_same_from_its_best() -> None:
-    result = ranking.weigh_session({1: 1.0, 2: 0.5, 3: 0.2}, {1: turn(1), 2: turn(2), 3: turn(1, session="other")})
-    assert result[1] == result[2] > result[3] > 0
+    result = ranking.weigh_session(
+        *place([turn(1, score=1.0), turn(2, score=0.5), turn(1, session="other", score=0.2)])
+    )
+    assert result[0] == result[1] > result[2] > 0
 
 
 def test_an_author_counts_only_when_the_query_names_exactly_one() -> None:
-    authors = {1: frozenset({"ann"}), 2: frozenset({"bob", "lee"}), 3: frozenset[str]()}
-    assert set(ranking.weigh_author(["ann", "kayak"], authors)) == {1}
-    assert set(ranking.weigh_author(["lee"], authors)) == {2}
-    assert ranking.weigh_author(["ann", "bob"], authors) == {}
-    assert ranking.weigh_author(["kayak"], authors) == {}
+    authors = [frozenset({"ann"}), frozenset({"bob", "lee"}), frozenset[str]()]
+    assert [bool(gain) for gain in ranking.weigh_author(["ann", "kayak"], authors)] == [True, False, False]
+    assert [bool(gain) for gain in ranking.weigh_author(["lee"], authors)] == [False, True, False]
+    assert ranking.weigh_author(["ann", "bob"], authors) == []
+    assert ranking.weigh_author(["kayak"], authors) == []
+
+
+def weigh_days(asked: str, *days: datetime) -> list[float]:
+    """What turns of one session, of these days, gain for a query."""
+    _, positions = place([turn(at) for at in range(len(days))])
+    return ranking.weigh_date(asked, [round(day.timestamp() * 1_000_000) for day in days], positions)
 
 
 @pytest.mark.parametrize(
@@ -131,9 +180,9 @@ def test_an_author_counts_only_when_the_query_names_exactly_one() -> None:
     ],
 )  # fmt: skip
 def test_a_named_time_is_recognised(asked: str, hit: bool) -> None:
-    assert bool(ranking.weigh_date(asked, {1: turn(1)})) is hit
+    assert any(weigh_days(asked, datetime(2023, 5, 8, tzinfo=UTC))) is hit
 
 
 @given(asked=st.text(max_size=30) | st.from_regex(r"\A(\d{1,4}[-/. ]){1,3}(May|jan|Feb)? ?\d{0,5}\Z"))
 def test_no_query_breaks_the_search_for_times(asked: str) -> None:
-    ranking.weigh_date(asked, {1: turn(1), 2: turn(2, day=datetime(2024, 2, 29, tzinfo=UTC))})
+    weigh_days(asked, datetime(2023, 5, 8, tzinfo=UTC), datetime(2024, 2, 29, tzinfo=UTC))

@@ -1,13 +1,15 @@
-"""How scores become one ranking: normalising, fusing, and what a record's surroundings add. Pure functions."""
+"""How scores become one ranking: normalising, fusing, and what a record's surroundings add. Pure functions.
+
+A search ranks hundreds of candidates, so what is known of them is in lists, one entry for each candidate, in one order.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
+from operator import add
 
 from ..values.times import from_micros
 
@@ -36,15 +38,18 @@ _DATE = re.compile(
 )
 
 
-def normalize(scores: Mapping[int, float], low: float | None = None) -> dict[int, float]:
+def normalize(scores: Sequence[float], low: float | None = None) -> list[float]:
     """Stretch the scores to 0 … 1 over the candidates, from `low` when given; all equal becomes all 1."""
     if not scores:
-        return {}
-    bottom = min(scores.values()) if low is None else low
-    span = max(scores.values()) - bottom
+        return []
+    least = min(scores)
+    bottom = least if low is None else low
+    span = max(scores) - bottom
     if span <= 0:
-        return dict.fromkeys(scores, 1.0)
-    return {row: max(0.0, score - bottom) / span for row, score in scores.items()}
+        return [1.0] * len(scores)
+    if least < bottom:
+        return [max(0.0, score - bottom) / span for score in scores]
+    return [(score - bottom) / span for score in scores]
 
 
 def rank(scores: Mapping[int, float]) -> dict[int, int]:
@@ -66,80 +71,93 @@ def fuse_ranks(
     }
 
 
-class Position(NamedTuple):
-    """Where a candidate stands: in which session (None for none), at which number, by whom and when.
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """Where each candidate stands: in which session, and beside which others."""
 
-    A search makes hundreds, so it is cheap to make.
+    sessions: list[int | None]
+    """The number of each candidate's session; None for one that is in none."""
+    count: int
+    """How many sessions there are; they are numbered from 0."""
+    beside: dict[int, list[int]]
+    """For each step from -REACH to REACH but 0: which candidate stands so far from each, in its session.
+
+    Where none does, it is the number of candidates, which is one past the last of them.
     """
 
-    session: tuple[int, str] | None
-    number: int | None
-    author: str
-    created_at: int
-    """Microseconds since 1970, UTC."""
+    @classmethod
+    def find(cls, sessions: Sequence[tuple[int, str | None]], numbers: Sequence[int | None]) -> Positions:
+        """Find who stands where, by the scope and the parent (None for no session) and the position of each."""
+        known: dict[tuple[int, str | None], int] = {}
+        of_each = [None if each[1] is None else known.setdefault(each, len(known)) for each in sessions]
+        placed = [number for number in numbers if number is not None]
+        low, high = min(placed, default=0), max(placed, default=0)
+        # Each session has a range of keys of its own, with room for a step over its end; who is in none has a key below.
+        span, apart = high - low + 2 * REACH + 1, -REACH - 1
+        keys = [
+            apart if session is None or number is None else session * span + number - low
+            for session, number in zip(of_each, numbers, strict=True)
+        ]
+        place = {key: at for at, key in enumerate(keys)}
+        place.pop(apart, None)
+        find, nobody = place.get, len(keys)
+        beside = {
+            step: [find(key + step, nobody) for key in keys] for step in range(-REACH, REACH + 1) if step
+        }
+        return cls(of_each, len(known), beside)
 
 
-def sum_windows(scores: Mapping[int, float], positions: Mapping[int, Position]) -> dict[int, float]:
+def sum_windows(scores: Sequence[float], positions: Positions) -> list[float]:
     """Return the sum of the scores in the window around each turn, itself included."""
-    turns = _index_turns(positions)
-    steps = [step for step in range(-REACH, REACH + 1) if step]
-    result: dict[int, float] = {}
-    for row, (session, number, _, _) in positions.items():
-        total = scores.get(row, 0.0)
-        if session is not None and number is not None:
-            beside = turns[session]
-            for step in steps:
-                near = beside.get(number + step)
-                if near is not None:
-                    total += scores.get(near, 0.0)
-        result[row] = total
-    return result
+    padded = [*scores, 0.0]
+    total: Iterable[float] = scores
+    for beside in positions.beside.values():
+        total = map(add, total, [padded[at] for at in beside])
+    return list(total)
 
 
-def weigh_neighbours(scores: Mapping[int, float], positions: Mapping[int, Position]) -> dict[int, float]:
+def weigh_neighbours(scores: Sequence[float], positions: Positions) -> list[float]:
     """Return what each candidate gains from the turns beside it."""
-    turns = _index_turns(positions)
-    gains: dict[int, float] = {}
-    for row, (session, number, _, _) in positions.items():
-        if session is None or number is None:
-            continue
-        beside = turns[session]
-        near = (beside.get(number - 1), beside.get(number + 1))
-        gain = SMOOTHING * sum(scores.get(other, 0.0) for other in near if other is not None)
-        if gain:
-            gains[row] = gain
-    return gains
+    padded = [*scores, 0.0]
+    before, after = positions.beside[-1], positions.beside[1]
+    return [SMOOTHING * (padded[one] + padded[other]) for one, other in zip(before, after, strict=True)]
 
 
-def weigh_session(scores: Mapping[int, float], positions: Mapping[int, Position]) -> dict[int, float]:
+def weigh_session(scores: Sequence[float], positions: Positions) -> list[float]:
     """Return what each candidate gains from the best of its session."""
-    best: dict[tuple[int, str], float] = defaultdict(float)
-    for row, position in positions.items():
-        if position.session is not None:
-            best[position.session] = max(best[position.session], scores.get(row, 0.0))
-    return {row: SESSION * best[each.session] for row, each in positions.items() if each.session is not None}
+    best = [0.0] * positions.count
+    for session, score in zip(positions.sessions, scores, strict=True):
+        if session is not None and score > best[session]:
+            best[session] = score
+    gains = [SESSION * score for score in best]
+    return [0.0 if session is None else gains[session] for session in positions.sessions]
 
 
-def weigh_author(words: Iterable[str], authors: Mapping[int, frozenset[str]]) -> dict[int, float]:
-    """Return what each candidate gains for being by the one author that the query's words name."""
+def weigh_author(words: Iterable[str], authors: Sequence[frozenset[str]]) -> list[float]:
+    """Return what each candidate gains for being by the one author that the query's words name; [] if they do not.
+
+    Each author is the words of the name; one without words is none.
+    """
     query_words = set(words)
-    matching = {names for names in authors.values() if names and names & query_words}
+    matching = {names for names in set(authors) if not names.isdisjoint(query_words)}
     if len(matching) != 1:
-        return {}
+        return []
     (only,) = matching
-    return {row: AUTHOR for row, names in authors.items() if names == only}
+    return [AUTHOR if names == only else 0.0 for names in authors]
 
 
-def weigh_date(query: str, positions: Mapping[int, Position]) -> dict[int, float]:
-    """Return what each candidate of a session gains for being of a time that the query names."""
+def weigh_date(query: str, created_at: Sequence[int], positions: Positions) -> list[float]:
+    """Return what each candidate of a session gains for being of a time that the query names; [] if it names none.
+
+    The times are in microseconds since 1970, UTC.
+    """
     spans = list(_find_spans(query))
     if not spans:
-        return {}
-    return {
-        row: DATE
-        for row, each in positions.items()
-        if each.session is not None and any(_is_within(from_micros(each.created_at), span) for span in spans)
-    }
+        return []
+    return [
+        DATE if session is not None and any(_is_within(from_micros(micros), span) for span in spans) else 0.0
+        for session, micros in zip(positions.sessions, created_at, strict=True)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +200,3 @@ def _is_within(moment: datetime, span: _Span) -> bool:
     if span.month is not None:
         return moment.month == span.month and (span.year is None or moment.year == span.year)
     return moment.year == span.year
-
-
-def _index_turns(positions: Mapping[int, Position]) -> dict[tuple[int, str], dict[int, int]]:
-    """Return which candidate stands at each number of each session."""
-    turns: dict[tuple[int, str], dict[int, int]] = defaultdict(dict)
-    for row, (session, number, _, _) in positions.items():
-        if session is not None and number is not None:
-            turns[session][number] = row
-    return turns

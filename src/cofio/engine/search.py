@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from operator import add
 from typing import TYPE_CHECKING
 
 from ..backends.search_interface import Backlog, Candidate, Candidates, Searcher
@@ -15,7 +17,7 @@ from ..values.errors import Invalid, Unavailable
 from ..values.query import Bounds, Hit, Page, Query, SearchReport, Signal, Why
 from ..values.records import Draft, Record, Similar
 from . import ranking
-from .ranking import Position
+from .ranking import Positions
 
 if TYPE_CHECKING:
     from ..values.changes import Vector
@@ -41,13 +43,16 @@ class QueryVector:
 
 @dataclass(frozen=True, slots=True)
 class _Scores:
-    """Each candidate's total and what it is made of, by row."""
+    """Each candidate's row, its total and what that is made of, in lists of one order."""
 
-    total: dict[int, float]
-    shares: dict[int, tuple[float, float]]
-    context: dict[int, dict[str, float]]
-    relevance: dict[int, tuple[float, float]]
-    """How much words and vectors each say for a candidate, from 0 to 1, whatever the other candidates are."""
+    rows: list[int]
+    total: list[float]
+    by_words: list[float]
+    by_meaning: list[float]
+    gains: dict[str, list[float]]
+    """What was added for each thing that stands around a candidate; an empty list where it had no say."""
+    positions: Positions | None
+    """Where the candidates stand; None when none stands in a session."""
 
 
 def embed_query(query: Query, embedder: Embedder | None, missing: str | None) -> QueryVector:
@@ -84,16 +89,15 @@ def search(searcher: Searcher, query: Query, wanted: QueryVector, *, floor: floa
         found = _find_candidates(searcher, query, asked, wanted)
     by_words = len(found.keyword)
     found = _add_surroundings(searcher, found)
-    positions = _find_positions(found.rows)
-    scores = _score(query, found, positions, asked, fusion)
+    scores = _score(query, found, asked, fusion)
     if query.floor is None:
         floor *= LENIENT + (1 - LENIENT) * min(1.0, len(found.rows) / DEPTH) if found.keyword else LENIENT
-    passing = _filter_by_floor(found, scores.relevance, positions, floor)
-    passing.sort(key=lambda row: (-scores.total[row], -row))
+    passing = _filter_by_floor(found, scores, floor)
+    ordered = sorted([(scores.total[at], scores.rows[at], at) for at in passing], reverse=True)
     problems += _describe_backlog(found.backlog, query)
-    first = _pick_first(passing, query, found.rows)
-    near = [] if passing else _find_nearest_to_floor(scores.relevance)
-    hits = _make_hits(searcher.records(first or near), first or near, found, scores, asked)
+    first = _pick_first([at for _, _, at in ordered], query, list(found.rows.values()))
+    near = [] if ordered else _find_nearest_to_floor(found, scores.rows)
+    hits = _make_hits(searcher, first or near, found, scores, asked)
     return Page(
         hits=hits if first else (),
         near=hits if near else (),
@@ -101,7 +105,7 @@ def search(searcher: Searcher, query: Query, wanted: QueryVector, *, floor: floa
             scope=query.scope, kinds=query.kinds, mode=query.mode, words=asked, keyword=by_words,
             semantic=found.nearest,
         ),
-        cut=len(scores.total) - len(passing),
+        cut=len(scores.rows) - len(ordered),
         degraded="; ".join(problems) or None,
     )  # fmt: skip
 
@@ -138,155 +142,166 @@ def _add_surroundings(searcher: Searcher, found: Candidates) -> Candidates:
     in_session = [row for row, each in found.rows.items() if each.parent is not None and each.position is not None]
     if not in_session:
         return found
-    cosines = ranking.normalize(found.semantic)
-    word_scores = ranking.normalize(_word_scores(found), 0.0)
-    in_session.sort(key=lambda row: -(word_scores.get(row, 0.0) + cosines.get(row, 0.0)))
+    strength = dict(zip(found.keyword, ranking.normalize(_word_scores(found), 0.0), strict=True))
+    for row, cosine in zip(found.semantic, ranking.normalize(list(found.semantic.values())), strict=True):
+        strength[row] = strength.get(row, 0.0) + cosine
+    in_session.sort(key=lambda row: strength.get(row, 0.0), reverse=True)
     best = [found.rows[row] for row in in_session[:EXPANDED]]
     around = searcher.around(best, ranking.REACH)
     return replace(found, rows=found.rows | around.rows, semantic=found.semantic | around.semantic)
 
 
-def _word_scores(found: Candidates) -> dict[int, float]:
-    return {row: match.score for row, match in found.keyword.items()}
+def _word_scores(found: Candidates) -> list[float]:
+    return [score for score, _ in found.keyword.values()]
 
 
-def _find_positions(candidates: Mapping[int, Candidate]) -> dict[int, Position]:
-    """Return where each candidate stands; nothing when none stands in a session."""
-    if all(candidate.parent is None for candidate in candidates.values()):
-        return {}
-    return {
-        row: Position(
-            (each.scope, each.parent) if each.parent is not None else None, each.position, each.author, each.created_at
-        )
-        for row, each in candidates.items()
-    }
-
-
-def _score(
-    query: Query, found: Candidates, positions: Mapping[int, Position], asked: Sequence[str], fusion: str
-) -> _Scores:
+def _score(query: Query, found: Candidates, asked: Sequence[str], fusion: str) -> _Scores:
     """Give each candidate one total: the signals fused, then what its surroundings add."""
-    word_scores = _word_scores(found)
-    if positions and word_scores:
-        window = ranking.sum_windows(word_scores, positions)
-        own = 1 - ranking.WINDOW
-        word_scores = {row: own * word_scores.get(row, 0.0) + ranking.WINDOW * window[row] for row in positions}
-    shares = _fuse(found, word_scores, query, fusion)
-    total = {row: by_words + by_meaning for row, (by_words, by_meaning) in shares.items()}
-    # A turn without a word of the query has this from the turns around it.
-    context = {row: {"window": share} for row, (share, _) in shares.items() if share and row not in found.keyword}
-    if positions:
-        authors = {row: _author_names(each.author) for row, each in positions.items() if each.session is not None}
-        # Ranks fused give scores of another size than sums of normalised ones, for which these gains are meant.
-        unit = max(total.values(), default=0.0) if fusion == "rrf" else 1.0
-        gains = {
-            "neighbours": ranking.weigh_neighbours(total, positions),
-            "author": {row: unit * gain for row, gain in ranking.weigh_author(asked, authors).items()},
-            "date": {row: unit * gain for row, gain in ranking.weigh_date(query.text, positions).items()},
-        }
-        for name, gained in gains.items():
-            _add_gain(name, gained, total, context)
-        _add_gain("session", ranking.weigh_session(total, positions), total, context)
-        _add_gain("children", _weigh_children(total, found.rows), total, context)
-    matched, near = found.keyword, {row: min(1.0, max(0.0, cosine)) for row, cosine in found.semantic.items()}
-    relevance = {row: (matched[row].relevance if row in matched else 0.0, near.get(row, 0.0)) for row in total}
-    return _Scores(total, shares, context, relevance)
+    rows, keyword = list(found.rows), found.keyword
+    word_scores = [keyword[row].score if row in keyword else 0.0 for row in rows] if keyword else []
+    if all(each.parent is None for each in found.rows.values()):
+        by_words, by_meaning = _fuse(found, word_scores, query, fusion)
+        return _Scores(rows, list(map(add, by_words, by_meaning)), by_words, by_meaning, {}, None)
+    _, ids, scopes, parents, numbers, authors, created_at = zip(*found.rows.values(), strict=True)
+    positions = Positions.find(list(zip(scopes, parents, strict=True)), numbers)
+    if word_scores:
+        own, around = 1 - ranking.WINDOW, ranking.WINDOW
+        windows = ranking.sum_windows(word_scores, positions)
+        word_scores = [own * score + around * window for score, window in zip(word_scores, windows, strict=True)]
+    by_words, by_meaning = _fuse(found, word_scores, query, fusion)
+    total = list(map(add, by_words, by_meaning))
+    # Ranks fused give scores of another size than sums of normalised ones, for which these gains are meant.
+    unit = max(total) if fusion == "rrf" else 1.0
+    names = {author: _split_author(author) for author in set(authors)}
+    by_whom = [names[each] if parent is not None else _NOBODY for each, parent in zip(authors, parents, strict=True)]
+    gains = {
+        "neighbours": ranking.weigh_neighbours(total, positions),
+        "author": [unit * gain for gain in ranking.weigh_author(asked, by_whom)],
+        "date": [unit * gain for gain in ranking.weigh_date(query.text, created_at, positions)],
+    }
+    for gained in gains.values():
+        if gained:
+            total = list(map(add, total, gained))
+    gains["session"] = ranking.weigh_session(total, positions)
+    total = list(map(add, total, gains["session"]))
+    gains["children"] = _weigh_children(total, ids, parents)
+    if gains["children"]:
+        total = list(map(add, total, gains["children"]))
+    return _Scores(rows, total, by_words, by_meaning, gains, positions)
 
 
 def _fuse(
-    found: Candidates, word_scores: dict[int, float], query: Query, fusion: str
-) -> dict[int, tuple[float, float]]:
-    """Return what words and vectors each give to a candidate's total."""
+    found: Candidates, word_scores: Sequence[float], query: Query, fusion: str
+) -> tuple[list[float], list[float]]:
+    """Return what words and vectors each give to the candidates' totals. Without matches there are no word scores."""
     if fusion == "rrf" and query.mode == "hybrid" and found.semantic:
-        fused = ranking.fuse_ranks(ranking.rank(_word_scores(found)), ranking.rank(found.semantic))
-        return {row: fused.get(row, (0.0, 0.0)) for row in found.rows}
+        ranks = ranking.rank({row: match.score for row, match in found.keyword.items()})
+        fused = ranking.fuse_ranks(ranks, ranking.rank(found.semantic))
+        shares = [fused.get(row, (0.0, 0.0)) for row in found.rows]
+        return [by_words for by_words, _ in shares], [by_meaning for _, by_meaning in shares]
+    nothing = [0.0] * len(found.rows)
     weight = ranking.KEYWORD_WEIGHT if found.semantic and found.keyword else (0.0 if found.semantic else 1.0)
-    by_words = ranking.normalize(word_scores, 0.0)
-    by_meaning = ranking.normalize(found.semantic)
+    by_words = [weight * score for score in ranking.normalize(word_scores, 0.0)] or nothing
+    if not found.semantic:
+        return by_words, nothing
     other = 1 - weight
-    return {row: (weight * by_words.get(row, 0.0), other * by_meaning.get(row, 0.0)) for row in found.rows}
+    cosines = ranking.normalize(list(found.semantic.values()))
+    shares_by_row = {row: other * cosine for row, cosine in zip(found.semantic, cosines, strict=True)}
+    return by_words, [shares_by_row.get(row, 0.0) for row in found.rows]
 
 
-def _weigh_children(total: dict[int, float], candidates: Mapping[int, Candidate]) -> dict[int, float]:
-    """Return what each record gains to be as good as the best under it: an episode as its best fact or turn."""
-    by_id = {candidate.id: row for row, candidate in candidates.items()}
-    best: dict[int, float] = {}
-    for row, candidate in candidates.items():
-        parent = by_id.get(candidate.parent) if candidate.parent is not None else None
-        if parent is not None:
-            best[parent] = max(best.get(parent, 0.0), total[row])
-    return {row: score - total[row] for row, score in best.items() if score > total[row]}
+def _weigh_children(total: Sequence[float], ids: Sequence[str], parents: Sequence[str | None]) -> list[float]:
+    """Return what each record gains to be as good as the best under it: an episode as its best fact or turn.
+
+    Where no candidate is under another there is nothing to gain: [].
+    """
+    among = set(parents).intersection(ids)
+    if not among:
+        return []
+    best: dict[str, float] = dict.fromkeys(among, 0.0)
+    for parent, score in zip(parents, total, strict=True):
+        if parent in best and score > best[parent]:
+            best[parent] = score
+    return [max(0.0, best[each] - score) if each in best else 0.0 for each, score in zip(ids, total, strict=True)]
 
 
-def _add_gain(
-    name: str, gained: dict[int, float], total: dict[int, float], context: dict[int, dict[str, float]]
-) -> None:
-    for row, gain in gained.items():
-        total[row] += gain
-        context.setdefault(row, {})[name] = gain
-
-
-def _filter_by_floor(
-    found: Candidates, relevance: dict[int, tuple[float, float]], positions: Mapping[int, Position], floor: float
-) -> list[int]:
-    """Return those that reach the floor, and those beside one that does: an answer need not repeat the question."""
+def _filter_by_floor(found: Candidates, scores: _Scores, floor: float) -> Iterable[int]:
+    """Return who reaches the floor, and who stands beside one that does: an answer need not repeat the question."""
     if floor <= 0:
-        return list(found.rows)
-    strong = {row for row in found.rows if max(relevance[row]) >= floor}
-    if not strong or not positions:
-        return list(strong)
-    lifted = ranking.sum_windows(dict.fromkeys(strong, 1.0), positions)
-    return [row for row in found.rows if lifted[row] > 0]
+        return range(len(scores.rows))
+    keyword, semantic = found.keyword, found.semantic
+    strong = [
+        semantic.get(row, 0.0) >= floor or (row in keyword and keyword[row].relevance >= floor) for row in scores.rows
+    ]
+    reached = ranking.sum_windows(strong, scores.positions) if scores.positions is not None else strong
+    return [at for at, count in enumerate(reached) if count]
 
 
-def _find_nearest_to_floor(relevance: dict[int, tuple[float, float]]) -> list[int]:
+def _weigh_relevance(found: Candidates, row: int) -> tuple[float, float]:
+    """Return how much words and vectors each say for a candidate, from 0 to 1, whatever the other candidates are."""
+    match = found.keyword.get(row)
+    return match.relevance if match else 0.0, min(1.0, max(0.0, found.semantic.get(row, 0.0)))
+
+
+def _find_nearest_to_floor(found: Candidates, rows: Sequence[int]) -> list[int]:
     """Return the candidates nearest to the floor: a paraphrase in a note of five words often stays below it."""
-    best = sorted(relevance, key=lambda row: (-max(relevance[row]), -row))
-    return [row for row in best[:NEAR] if max(relevance[row]) >= NEAR_LEAST]
+    relevance = [max(_weigh_relevance(found, row)) for row in rows]
+    best = heapq.nlargest(NEAR, zip(relevance, rows, range(len(rows)), strict=True))
+    return [at for score, _, at in best if score >= NEAR_LEAST]
 
 
-def _pick_first(passing: list[int], query: Query, candidates: Mapping[int, Candidate]) -> list[int]:
+def _pick_first(ordered: Sequence[int], query: Query, candidates: Sequence[Candidate]) -> Sequence[int]:
     """Return the best of the candidates, as many as are asked for."""
     if query.each is None:
-        return passing[: query.limit]
+        return ordered[: query.limit]
     families: dict[str, Counter[bool]] = {}
     chosen = []
-    for row in passing:
-        candidate = candidates[row]
+    for at in ordered:
+        candidate = candidates[at]
         name, has_position = candidate.parent or candidate.id, candidate.position is not None
         if name not in families and len(families) < query.limit:
             families[name] = Counter()
         if name in families and families[name][has_position] < query.each:
             families[name][has_position] += 1
-            chosen.append(row)
+            chosen.append(at)
     return chosen
 
 
 def _make_hits(
-    records: Mapping[int, Record], rows: Sequence[int], found: Candidates, scores: _Scores, asked: tuple[str, ...]
+    searcher: Searcher, chosen: Sequence[int], found: Candidates, scores: _Scores, asked: tuple[str, ...]
 ) -> tuple[Hit, ...]:
+    if not chosen:
+        return ()
+    records = searcher.records([scores.rows[at] for at in chosen])
     word_ranks = {row: number for number, row in enumerate(found.keyword, 1)}
     meaning_ranks = ranking.rank(found.semantic)
     hits = []
-    for row in rows:
-        by_words, by_meaning = scores.shares[row]
-        keyword, semantic = scores.relevance[row]
+    for at in chosen:
+        row, by_words = scores.rows[at], scores.by_words[at]
+        keyword, semantic = _weigh_relevance(found, row)
+        match, cosine = found.keyword.get(row), found.semantic.get(row)
+        context = {name: gained[at] for name, gained in scores.gains.items() if gained and gained[at]}
+        if match is None and by_words:
+            context = {"window": by_words} | context  # it has no word of the query: this is from the turns around it
         why = Why(
-            keyword=Signal(score=found.keyword[row].score, rank=word_ranks[row], share=by_words, relevance=keyword)
-            if row in found.keyword
-            else None,
-            semantic=Signal(score=found.semantic[row], rank=meaning_ranks[row], share=by_meaning, relevance=semantic)
-            if row in found.semantic
-            else None,
-            context=scores.context.get(row, {}),
+            keyword=None
+            if match is None
+            else Signal(score=match.score, rank=word_ranks[row], share=by_words, relevance=keyword),
+            semantic=None
+            if cosine is None
+            else Signal(score=cosine, rank=meaning_ranks[row], share=scores.by_meaning[at], relevance=semantic),
+            context=context,
             find_words=partial(match_words, records[row], asked),
         )
-        hits.append(Hit(record=records[row], score=scores.total[row], why=why))
+        hits.append(Hit(record=records[row], score=scores.total[at], why=why))
     return tuple(hits)
 
 
+_NOBODY: frozenset[str] = frozenset()
+
+
 @lru_cache(maxsize=4096)
-def _author_names(author: str) -> frozenset[str]:
+def _split_author(author: str) -> frozenset[str]:
     return frozenset(split_words(author))
 
 

@@ -46,13 +46,15 @@ REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the
 _FLAT_ROW = "words, seq, text_seq, no, id"  # all that is needed of a row where none has a parent
 _ROW = f"{_FLAT_ROW}, scope, parent, position, author, created_at"
 _WORDS, _LAST_CHANGE, _TEXT_CHANGE, _CANDIDATE = 0, 1, 2, 3  # where in a row each stands or, the last, begins
+_NO_PARENT = tuple(Candidate._field_defaults.values())
 _HAS_PARENTS = "EXISTS (SELECT 1 FROM record WHERE parent IS NOT NULL)"
 _SEARCHABLE = "kind NOT IN ('{}')".format("', '".join(sorted(NOT_SEARCHABLE)))
 _AMONG = "no IN (SELECT value FROM carray(?))"
 _AROUND = (
     "no IN (SELECT near.no FROM carray(?) CROSS JOIN record AS seed ON seed.no = value"
     " CROSS JOIN record AS near ON near.parent = seed.parent AND +near.scope = seed.scope"
-    f" AND near.position BETWEEN seed.position - ? AND seed.position + ? AND near.{_SEARCHABLE})"
+    " AND near.position BETWEEN seed.position - ? AND seed.position + ?"
+    f" AND near.no NOT IN (SELECT value FROM carray(?)) AND near.{_SEARCHABLE})"
 )
 
 
@@ -227,7 +229,7 @@ class SnapshotSearch:
     def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:
         """Return the records near these under the same parent, but for those already weighed as candidates."""
         seeds = _bind_numbers(candidate.row for candidate in candidates)
-        near = [row for row in self._fetch(_AROUND, seeds, reach, reach) if row not in self._checked]
+        near = self._fetch(_AROUND, seeds, reach, reach, _bind_numbers(self._checked))
         return Surroundings(rows=self._make_candidates(near), semantic=self._estimate_cosines(near))
 
     def nearest(self, vector: Sequence[float], limit: int) -> dict[int, float]:
@@ -277,8 +279,9 @@ class SnapshotSearch:
         return _StoreFacts(bool(has_parents), number, newest, seen, json.loads(segments))
 
     def _make_candidates(self, rows: Iterable[int]) -> dict[int, Candidate]:
-        within = self._within
-        return {row: Candidate(*within[row][_CANDIDATE:]) for row in rows}
+        within, rest = self._within, () if self._facts.has_parents else _NO_PARENT
+        # As Candidate(…) does, without a call in Python for each.
+        return {row: tuple.__new__(Candidate, (*within[row][_CANDIDATE:], *rest)) for row in rows}
 
     def _load(self, rows: Iterable[int], near: Sequence[int] = ()) -> None:
         """Hold rows against the bounds; remember what ranking needs of those within, and the cosines of the `near`."""

@@ -1,0 +1,139 @@
+"""What does a search in a conversation cost, where what stands around a message counts? Beside FTS5 in the same run.
+
+usage: python -m benchmarks.conversation [--turns 600] [--rounds 300] [--label after] [--write]
+
+The vectors of the questions are made beforehand: what a model takes for one is measured by `benchmarks.model`. To compare
+two versions, run it once with each on PYTHONPATH, with another --label; --write puts a section of that label into the
+results and leaves the others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import apsw
+
+from cofio import Draft, Engine, Kind, Query, Scope, Settings
+from cofio.embed.hashed import HashedEmbedder
+
+from . import corpus
+from .__main__ import RESULTS
+from .peers import Fts5
+from .speed import LIMIT, Times
+from .threads import count_steps, write
+
+SESSION = 40  # turns
+ONE = Scope("users", "one", "chat")
+COUNTED = 20  # questions of which the calls are counted
+
+
+def make_turns(count: int) -> list[Draft]:
+    """The turns of a conversation of several sessions."""
+    return [
+        Draft(
+            scope=ONE,
+            kind=Kind.TURN,
+            text=draft.text,
+            author=("Ann", "Bob")[number % 2],
+            parent=f"session {number // SESSION}",
+            position=number % SESSION,
+        )
+        for number, draft in enumerate(corpus.drafts(count))
+    ]
+
+
+def count_calls(work: Callable[[], object]) -> int:
+    """How many functions a call enters, Python's own and those in C."""
+    count = 0
+
+    def note(_frame: FrameType, event: str, _detail: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def measure(turns: int, rounds: int) -> list[str]:
+    """The lines of the table."""
+    connections: list[apsw.Connection] = []
+    apsw.connection_hooks.append(connections.append)
+    records, embedder = make_turns(turns), HashedEmbedder()
+    questions = corpus.questions(records, rounds)
+    settings = Settings(background=False, embedder="none", sync="normal")
+    with tempfile.TemporaryDirectory() as folder:
+        fts5 = Fts5(Path(folder), records)
+        with Engine.open(Path(folder) / "store", settings=settings, embedder=embedder) as memory:
+            memory.write_many(records)
+            memory.settle()
+            by_words = Query("", scope=ONE, limit=LIMIT, mode="keyword")
+            ways: dict[str, list[Callable[[], object]]] = {
+                "by words": [partial(memory.search, replace(by_words, text=text)) for text in questions],
+                "by words, FTS5": [partial(fts5.search, text, LIMIT) for text in questions],
+            }
+            for mode in ("semantic", "hybrid"):
+                asked = [
+                    replace(by_words, text=text, mode=mode, vector=embedder.embed_query(text).tolist())
+                    for text in questions
+                ]
+                ways["by meaning" if mode == "semantic" else "by words and meaning"] = [
+                    partial(memory.search, query) for query in asked
+                ]
+            times = {name: Times(name) for name in ways}
+            processor = dict.fromkeys(ways, 0.0)
+            draw = random.Random(3)
+            for each in zip(*ways.values(), strict=True):
+                for name, work in draw.sample(list(zip(ways, each, strict=True)), len(ways)):
+                    start = time.thread_time()
+                    times[name].run(work)
+                    processor[name] += (time.thread_time() - start) * 1000
+            lines = []
+            for name, works in ways.items():
+                steps = count_steps(connections, works[0])
+                calls = sum(map(count_calls, works[:COUNTED])) // min(COUNTED, len(works))
+                p50, p99 = times[name].at(0.5), times[name].at(0.99)
+                lines.append(
+                    f"| {name} | {p50:.2f} / {p99:.2f} | {processor[name] / rounds:.2f} | {calls:,}"
+                    f" | {steps['statements']} |"
+                )
+        fts5.close()
+    apsw.connection_hooks.remove(connections.append)
+    return lines
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.conversation", description=__doc__)
+    parser.add_argument("--turns", type=int, default=600)
+    parser.add_argument("--rounds", type=int, default=300)
+    parser.add_argument("--label", default="now")
+    parser.add_argument("--write", action="store_true", help=f"write {RESULTS / 'conversation.md'}")
+    chosen = parser.parse_args()
+    lines = [
+        f"A search in a conversation of {chosen.turns:,} turns; milliseconds, p50 / p99, and of the processor on average:",
+        "",
+        "| search | ms | processor | calls of functions | statements |",
+        "|---|---|---|---|---|",
+        *measure(chosen.turns, chosen.rounds),
+    ]
+    print("\n".join(lines))
+    if chosen.write:
+        write(RESULTS / "conversation.md", chosen.label, lines, title="A search in a conversation")
+
+
+if __name__ == "__main__":
+    main()
