@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from cofio import Draft, Engine, Query, Scope, Settings
 from cofio.backends.sqlite import SqliteBackend, tail
 from cofio.backends.sqlite import word_index as index_of_words
-from cofio.backends.sqlite.searcher import SnapshotSearch
+from cofio.backends.sqlite.searcher import SearchIndexes, SnapshotSearch
 from cofio.backends.sqlite.word_index import IndexSnapshot, WordIndex
 from cofio.text.tokenizer import split_query
 from cofio.values.query import Bounds
@@ -51,11 +51,11 @@ class Look(NamedTuple):
 
     connection: apsw.Connection
     snapshot: IndexSnapshot
-    vectors: Any
+    indexes: SearchIndexes
 
     def find(self, word: str, bounds: Bounds, limit: int) -> tuple[SnapshotSearch, dict[int, float]]:
         """The scores of the records that are found by a word, and the search that found them."""
-        search = SnapshotSearch(self.connection, self.snapshot, bounds, to_micros(NOW), self.vectors)
+        search = SnapshotSearch(self.connection, self.snapshot, bounds, to_micros(NOW), self.indexes)
         candidates = search.candidates(split_query(word), None, None, depth=limit, flat_depth=limit)
         return search, {row: match.score for row, match in candidates.keyword.items()}
 
@@ -72,7 +72,7 @@ class Store:
         """A look at the store by one of the backends."""
         backend = self.backends[at]
         with backend._database.borrow() as connection:
-            yield Look(connection, backend._indexes.open_snapshot(connection), backend.derived.open_vectors)
+            yield Look(connection, backend._indexes.open_snapshot(connection), backend._indexes)
 
     def index(self, limit: int) -> int:
         """Take some changes into the word index."""

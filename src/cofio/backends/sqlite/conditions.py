@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -109,9 +110,14 @@ def _scope(test: Where) -> tuple[str, list[Bound]]:
     return (inside if test.operator == "=" else f"NOT {inside}"), [test.value.path]
 
 
+def make_data_path(names: Sequence[str]) -> str:
+    """The JSON path of a data field."""
+    return "$" + "".join("." + json.dumps(name, ensure_ascii=False) for name in names)
+
+
 def _data(test: Where) -> tuple[str, list[Bound]]:
     """A test of a data field. JSON's types stay apart: true is not 1, and "1" is not 1."""
-    path = "$" + "".join("." + json.dumps(name, ensure_ascii=False) for name in test.path)
+    path = make_data_path(test.path)
     if test.operator == "!=":
         sql, values = _data(Where(test.field, "=", test.value))
         return f"NOT {sql}", values

@@ -181,11 +181,12 @@ class VectorIndex:
         parts: Sequence[Codes],
         query: Floats,
         bounds: Bounds,
-        allowed: Sequence[int] | None,
+        allowed: Sequence[int] | NDArray[np.bool_] | None,
     ) -> Iterator[Nearest]:
         """What is nearest to the query, nearest first, in growing pieces.
 
-        `allowed` are the only numbers that may come, when they are known beforehand.
+        `allowed` are the only records that may come, when they are known beforehand: their numbers, all within bounds,
+        or for each number whether it may.
         """
         pools = [self._find_pool(connection, part, bounds, allowed) for part in parts]
         total = sum(len(part) if pool is None else len(pool) for part, pool in zip(parts, pools, strict=True))
@@ -254,14 +255,21 @@ class VectorIndex:
             self._tail = [Codes.join(self._tail)]
 
     def _find_pool(
-        self, connection: apsw.Connection, part: Codes, bounds: Bounds, allowed: Sequence[int] | None
+        self,
+        connection: apsw.Connection,
+        part: Codes,
+        bounds: Bounds,
+        allowed: Sequence[int] | NDArray[np.bool_] | None,
     ) -> Ints | None:
         """The rows of `part` that may be seen; None for all of them."""
-        if allowed is not None:
-            return part.locate(np.unique(np.array(allowed, np.int64)))
         mask: NDArray[np.bool_] | None = None
+        if isinstance(allowed, np.ndarray):
+            mask = allowed.take(part.record_row, mode="clip")
+        elif allowed is not None:
+            return part.locate(np.unique(np.array(allowed, np.int64)))
         if bounds.scope.names or bounds.exact:
-            mask = self._find_scopes(connection, bounds, int(part.scope.max(initial=1))).take(part.scope, mode="clip")
+            inside = self._find_scopes(connection, bounds, int(part.scope.max(initial=1))).take(part.scope, mode="clip")
+            mask = inside if mask is None else mask & inside
         if bounds.kinds:
             kinds = np.zeros(256, np.bool_)
             kinds[[_KIND_NUMBER[kind] for kind in bounds.kinds]] = True
