@@ -35,6 +35,7 @@ MOST_COLUMNS = 64
 HIGHEST_ROW = 2**25  # a store with more changes than that has no columns: a table of its rows would be too large
 SPARE = 1000  # deleted or changed rows for which columns are not made again, beside a quarter of all
 FEW_VALUES = 4  # so few are compared one after the other
+_SAMPLE_SHARES = np.arange(SAMPLE) * 0.6180339887498949 % 1  # spread evenly, and in step with no rhythm of the rows
 _WHOLE = 2.0**53  # from here on, not every whole number has a float of its own
 
 Ints: TypeAlias = NDArray[np.int64]
@@ -115,7 +116,7 @@ class RowFilter:
         """About which share of the records pass."""
         if not len(self._rows):
             return 0.0
-        return float(self._test(slice(None, None, -(-len(self._rows) // SAMPLE))).mean())
+        return float(self._test((_SAMPLE_SHARES * len(self._rows)).astype(np.int64)).mean())
 
     @cached_property
     def passing(self) -> Ints:
