@@ -320,9 +320,7 @@ def test_a_write_is_done_though_its_words_cannot_be_indexed(store: Store, monkey
     assert count_waiting(store) == 0
 
 
-def test_a_write_does_not_wait_for_another_process_that_indexes(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_does_not_wait_for_another_process_that_indexes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upkeep, "LONG_TAIL", 5)
     with store.backends[1].derived.lock.try_acquire() as locked:
         assert locked

@@ -34,7 +34,7 @@ def prepare(changes: Sequence[Change]) -> PreparedTexts:
 
 def prepare_draft(draft: Draft) -> PreparedText:
     """Take a draft's text apart."""
-    words = []
+    words: Sequence[str] = ()
     if draft.kind not in NOT_SEARCHABLE:
         words = split_record(
             title=draft.title, text=draft.text, tags=draft.tags, author=draft.author, key=draft.key, data=draft.data

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import Stemmer
@@ -19,6 +19,7 @@ from ..values.records import Json, Record, json_words
 MAX_WORD = 64
 LONGEST_NAME = 200  # a longer run of letters and digits is a blob, not a name to be taken apart
 SNIPPET = 200
+SPLIT_AGAIN, MOST_SPLIT = 2000, 5000  # characters of a text, and texts, whose words are cached until they are indexed
 SEEN = 20_000  # characters of a long text that a snippet is looked for in
 
 _UNSPACED = (
@@ -91,12 +92,21 @@ def split_query(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_finish(telling or plain)))
 
 
-def split_record(*, title: str, text: str, tags: Iterable[str], author: str, key: str | None, data: Json) -> list[str]:
+def split_record(
+    *, title: str, text: str, tags: Iterable[str], author: str, key: str | None, data: Json
+) -> Sequence[str]:
     """The words a record is found by: its title twice over, text, tags, author, key and, lacking text, data."""
     parts = [title, title, *tags, author, key or "", text]
     if not text:
         parts.extend(json_words(data))
-    return split_words("\n".join(part for part in parts if part))
+    whole = "\n".join(part for part in parts if part)
+    return _split_again(whole) if len(whole) <= SPLIT_AGAIN else split_words(whole)
+
+
+@lru_cache(maxsize=MOST_SPLIT)
+def _split_again(text: str) -> tuple[str, ...]:
+    """The words of a text that is soon to be split again: a record is so when it is written, and when it is indexed."""
+    return tuple(split_words(text))
 
 
 def build_embed_text(*, title: str, text: str, tags: Iterable[str], data: Json) -> str:

@@ -374,14 +374,16 @@ class SnapshotSearch:
     def _search_words(self, search: WordSearch, limit: int) -> Iterator[list[IndexHit]]:
         """Return what the index finds and the filter may let through, the best first, in growing pieces.
 
-        There are about `limit` in the first; a later piece may begin with what was in one before.
+        There are at most `limit` in the first; a later piece may begin with what was in one before.
         """
         for narrowing, depth in self._choose_narrowings(limit):
             done = 0
             while True:
                 with translate_damage():
                     hits = search.search_index(depth, narrowing)
-                yield self._select_hits(hits[done:])
+                selected = self._select_hits(hits[done:])
+                yield selected[:limit]
+                yield selected[limit:]
                 if len(hits) < depth:
                     return
                 if not narrowing.facets:
@@ -449,9 +451,9 @@ class SnapshotSearch:
                 # One of another change has changed since, and is in the tail.
                 if (columns := known.get(row)) is not None and columns[_LAST_CHANGE] == seq
             }
-            if len(by_index) >= limit or (self._row_filter is None and len(found) + len(by_index) >= limit):
+            if len(by_index) >= limit:
                 break
-        found |= by_index
+        found |= islice(by_index.items(), limit)
         # By the score and then by the row: no two matches are compared.
         best = sorted(((match.score, row) for row, match in found.items()), reverse=True)
         return {row: found[row] for _, row in best[:limit]}

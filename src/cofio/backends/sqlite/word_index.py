@@ -21,6 +21,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -699,6 +700,7 @@ def _make_facets(path: bytes, kind: str, source: str, author: str, tags: Iterabl
         yield make_facet("tag", tag.casefold().encode())
 
 
+@lru_cache(maxsize=10_000)  # the same few scopes, authors and tags come again and again
 def make_facet(field: str, value: bytes) -> str:
     """The token that stands for a field's value."""
     return field + hashlib.blake2b(value, digest_size=8).hexdigest()
