@@ -28,6 +28,7 @@ from .conditions import make_data_path
 from .database import Database, fetch
 from .word_index import IndexState
 
+PART, TELLING = 0.5, 8  # of the rows; and as many of the sample as tell where those that pass are
 SAMPLE = 2048  # rows that tell about how many pass
 READ_AT_ONCE = 10_000  # rows of a column that are one value of a statement
 MOST_BYTES = 256 * 2**20  # of columns; those that were asked for the longest ago are dropped
@@ -114,9 +115,24 @@ class RowFilter:
     @cached_property
     def share(self) -> float:
         """About which share of the records pass."""
+        return float(self._sample.mean()) if len(self._rows) else 0.0
+
+    @cached_property
+    def is_together(self) -> bool:
+        """Whether those that pass seem to stand within a part of the rows, as those of some days do."""
         if not len(self._rows):
-            return 0.0
-        return float(self._test((_SAMPLE_SHARES * len(self._rows)).astype(np.int64)).mean())
+            return False
+        passing = _SAMPLE_SHARES[self._sample]
+        return len(passing) >= TELLING and float(passing.max() - passing.min()) < PART
+
+    @property
+    def estimate(self) -> float:
+        """About how many records pass."""
+        return self.share * len(self._rows)
+
+    @cached_property
+    def _sample(self) -> Flags:
+        return self._test((_SAMPLE_SHARES * len(self._rows)).astype(np.int64))
 
     @cached_property
     def passing(self) -> Ints:
@@ -143,6 +159,9 @@ class RowFilter:
         if not len(self._rows):
             return [True] * len(rows)
         wanted = np.array(rows, np.int64)
+        if "table" in self.__dict__:  # which is worked out for a search by vectors
+            known: list[bool] = self.table.take(wanted, mode="clip").tolist()
+            return known
         at = np.minimum(np.searchsorted(self._rows, wanted), len(self._rows) - 1)
         selected: list[bool] = (self._test(at) | (self._rows[at] != wanted)).tolist()
         return selected
@@ -379,14 +398,16 @@ def _match_scopes(connection: apsw.Connection, test: Where, scopes: Iterable[Val
 def _compare_numbers(operator: str, wanted: Sequence[float]) -> Callable[[Array], Flags]:
     """Return a test of numbers, which holds also for one that is not told apart as a float."""
     (first,) = wanted[:1]
+    is_exact = abs(first) < _WHOLE
     if operator == "=":
         return _match_any(wanted, is_wanted=True)
     if operator == "!=":
-        # A number that is not whole, or is small, is itself as a float.
-        return lambda held: held != first if abs(first) < _WHOLE else np.ones(len(held), np.bool_)
-    if operator in ("<", "<="):
-        return lambda held: held <= first
-    return lambda held: held >= first
+        return lambda held: held != first if is_exact else np.ones(len(held), np.bool_)
+    compare: dict[str, Callable[[Array, float], Flags]] = {
+        "<": np.less if is_exact else np.less_equal, "<=": np.less_equal,
+        ">": np.greater if is_exact else np.greater_equal, ">=": np.greater_equal,
+    }  # fmt: skip
+    return lambda held: compare[operator](held, first)
 
 
 def _match_any(wanted: Sequence[float], *, is_wanted: bool) -> Callable[[Array], Flags]:

@@ -40,10 +40,13 @@ if TYPE_CHECKING:
 
 DEEPER = 4  # how much further to look, when too few of the candidates turn out to be within bounds
 EXACT = 40  # how many of the nearest by int8 are scored from the vectors themselves
-FEW = 1000  # so few records that pass a filter are named to the word index
+FEW = 4000  # so few records that pass a filter are named to the word index
+HITS_FOR_A_ROW = 4  # what it costs the word index to be named one, in hits that are held against the filter
 SELECTIVE = 10_000  # a filter that leaves fewer records than this is worked out before the vectors are scanned
-MOST_HITS = 4000  # the most that words are to find for a filter to be held against them; else the index has to know it
-AMPLE = 1.5  # how many more than are likely needed are looked up, where a filter is to leave enough
+MOST_HITS = (
+    8000  # the most that words are to find for a filter to be held against them; an eighth if the index knows it
+)
+AMPLE = 1.25  # how many more than are likely needed are looked up, where a filter is to leave enough
 SMALL, SMALL_BY_WORDS = 2000, 20_000  # so few records are walked through for a filter, within a scope or in all
 GIVEN_AT_ONCE = 1_000_000  # numbers of given vectors that are in memory at a time
 MANY = 2000  # a backlog is counted no further in a search: counting would take longer than searching
@@ -376,19 +379,19 @@ class SnapshotSearch:
 
         There are at most `limit` in the first; a later piece may begin with what was in one before.
         """
+        select = self._row_filter.select if self._row_filter is not None else None
         for narrowing, depth in self._choose_narrowings(limit):
-            done = 0
-            while True:
+            done, has_more = 0, True
+            while has_more:
                 with translate_damage():
-                    hits = search.search_index(depth, narrowing)
-                selected = self._select_hits(hits[done:])
-                yield selected[:limit]
-                yield selected[limit:]
-                if len(hits) < depth:
-                    return
+                    hits, has_more = search.search_index(depth, narrowing, skip=done, select=select)
+                yield hits[:limit]
+                yield hits[limit:]
                 if not narrowing.facets:
                     break  # what passes is not where the words are: the index is to look for it
-                depth, done = depth * DEEPER, len(hits)
+                depth, done = depth * DEEPER, depth
+            if not has_more:
+                return
 
     def _choose_narrowings(self, limit: int) -> Iterator[tuple[Narrowing, int]]:
         """Return ways to have the index leave out what the filter does, each with how many hits leave `limit` then."""
@@ -396,22 +399,18 @@ class SnapshotSearch:
         if row_filter is None or filter_ is None:
             yield Narrowing(rows=self._find_few()), limit
             return
-        if (depth := _deepen(limit, row_filter.share)) <= MOST_HITS:
+        depth, has_facets = _deepen(limit, row_filter.share), is_narrowed(filter_)
+        is_common = depth <= (MOST_HITS // 8 if has_facets else MOST_HITS)
+        if is_common and not row_filter.is_together and depth <= HITS_FOR_A_ROW * row_filter.estimate:
             yield Narrowing(facets=False), depth
-        passing = row_filter.passing
-        if len(passing) <= FEW:
-            yield Narrowing(rows=passing.tolist()), limit
-        elif is_narrowed(filter_):
+        if has_facets:
             yield Narrowing(), limit
-        else:
-            between = int(passing[0]), int(passing[-1])
-            yield Narrowing(between=between), _deepen(limit, row_filter.density)
-
-    def _select_hits(self, hits: list[IndexHit]) -> list[IndexHit]:
-        """Return those of the index's hits that may pass the filter."""
-        if self._row_filter is None or not hits:
-            return hits
-        return list(compress(hits, self._row_filter.select([hit.row for hit in hits])))
+        elif len(passing := row_filter.passing):
+            depth = _deepen(limit, row_filter.density)
+            if len(passing) <= FEW and HITS_FOR_A_ROW * len(passing) < depth:
+                yield Narrowing(rows=passing.tolist()), limit
+            else:
+                yield Narrowing(between=(int(passing[0]), int(passing[-1]))), min(depth, MOST_HITS)
 
     def _select_tail(self, search: WordSearch) -> list[tuple[int, WordScore, int]]:
         """Return those of the tail's candidates that may pass the filter."""

@@ -35,6 +35,7 @@ from .database import Database, fetch
 TAIL = 2048  # how many vectors outside of any file make a new file
 CHUNK = 8192
 BLOCK = 32_768  # rows scanned at a time, so that the distances stay in the cache
+RANKED_AT_ONCE = 512  # rows whose values are turned into floats at a time, which then stay in the cache
 SMALL = 4096  # so few rows are scored by int8 at once, without the bits
 LEAST_DEPTH, MOST_DEPTH, DEPTH_SHARE = 1000, 4000, 250
 _MAGIC = b"cofio-codes-1\n".ljust(16, b"\0")
@@ -123,7 +124,10 @@ class Codes:
 
     def estimate_cosines(self, at: Ints | slice, query: Floats) -> Floats:
         """The cosine of these rows with the query, as near as int8 comes to it."""
-        near: Floats = (self.values[at].astype(np.float32) @ query) * self.scale[at]
+        chosen = np.arange(len(self))[at] if isinstance(at, slice) else at
+        blocks = (chosen[start : start + RANKED_AT_ONCE] for start in range(0, len(chosen), RANKED_AT_ONCE))
+        parts = [self.values[block].astype(np.float32) @ query for block in blocks]
+        near: Floats = np.concatenate([np.zeros(0, np.float32), *parts]) * self.scale[at]
         return near
 
 
