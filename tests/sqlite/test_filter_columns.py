@@ -7,16 +7,16 @@ import random
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from cofio import AllOf, AnyOf, Draft, Engine, Filter, Importance, Kind, Query, Record, Scope, Settings, Where
+from cofio import AllOf, AnyOf, Draft, Engine, Filter, Importance, Json, Kind, Query, Record, Scope, Settings, Where
 from cofio.backends.sqlite import SqliteBackend, filter_columns, searcher
 from cofio.backends.sqlite.filter_columns import RowFilter
 from cofio.backends.sqlite.word_index import IndexState
 from cofio.embed.hashed import HashedEmbedder
-from cofio.values.query import Mode
+from cofio.values.query import Mode, Operator
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -63,7 +63,9 @@ def make_draft(draw: random.Random, number: int, *, in_session: bool = False) ->
         parent=f"session{number // 20}" if in_session else None,
         position=number % 20 if in_session else draw.choice((None, 1, 2)),
         created_at=NOON - timedelta(hours=number if number % 7 else draw.randint(0, 500)),
-        data=draw.choice((None, {"a": draw.choice(DATA)}, {"a": {"b": draw.choice(DATA)}, "n": number % 10})),
+        data=cast(
+            Json, draw.choice((None, {"a": draw.choice(DATA)}, {"a": {"b": draw.choice(DATA)}, "n": number % 10}))
+        ),
     )
 
 
@@ -75,7 +77,7 @@ def make_filter(draw: random.Random, depth: int = 0) -> Filter:
     order = draw.choice(list(ORDERS))
     moment = NOON - timedelta(hours=draw.randint(0, 400))
     name = draw.choice(("data.a", "data.a.b", "data.n"))
-    tests: list[tuple[Any, str, Any]] = [
+    tests: list[tuple[Any, Any, Any]] = [
         ("tags", "has", draw.choice(TAGS)),
         ("tags", "in", tuple(draw.sample(TAGS, draw.randint(0, 2)))),
         ("author", draw.choice(("=", "!=")), draw.choice(AUTHORS)),
@@ -106,7 +108,7 @@ def passes(record: Record, filter_: Filter) -> bool:
         join = all if isinstance(filter_, AllOf) else any
         return join(passes(record, part) for part in filter_.parts)
     if filter_.operator == "in":
-        one = "has" if filter_.name == "tags" else "="
+        one: Operator = "has" if filter_.name == "tags" else "="
         assert isinstance(filter_.value, tuple)
         return any(passes(record, Where(filter_.field, one, value)) for value in filter_.value)
     wanted: Any = filter_.value

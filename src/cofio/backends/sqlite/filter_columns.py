@@ -417,8 +417,9 @@ def _match_any(wanted: Sequence[float], *, is_wanted: bool) -> Callable[[Array],
     def is_one(held: Array) -> Flags:
         if len(few) <= FEW_VALUES:
             return reduce(np.logical_or, (held == value for value in few))
-        ordered = np.array(few, held.dtype)
-        return ordered.take(np.searchsorted(ordered, held), mode="clip") == held
+        ordered: Array = np.array(few, held.dtype)
+        same: Flags = ordered.take(np.searchsorted(ordered, held), mode="clip") == held
+        return same
 
     return is_one if is_wanted else lambda held: ~is_one(held)
 

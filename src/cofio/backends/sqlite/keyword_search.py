@@ -5,7 +5,7 @@ What the counts mean is said by `text/bm25.py`; tantivy scores as it does, and i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import compress
 from typing import NamedTuple
 
@@ -85,7 +85,7 @@ class WordSearch:
             hits = hits[skip:]
         rows = searcher.fast_field_values("no", [address for _, address in hits])
         if select is not None and hits:
-            selected = select([row or 0 for row in rows])
+            selected = select([int(row or 0) for row in rows])
             rows, hits = list(compress(rows, selected)), list(compress(hits, selected))
         seqs = searcher.fast_field_values("seq", [address for _, address in hits])
         found = zip(rows, seqs, hits, strict=True)

@@ -410,7 +410,7 @@ class SnapshotSearch:
             if len(passing) <= FEW and HITS_FOR_A_ROW * len(passing) < depth:
                 yield Narrowing(rows=passing.tolist()), limit
             else:
-                yield Narrowing(between=(int(passing[0]), int(passing[-1]))), min(depth, MOST_HITS)
+                yield Narrowing(between=(int(passing[0]), int(passing[-1]))), max(limit, min(depth, MOST_HITS))
 
     def _select_tail(self, search: WordSearch) -> list[tuple[int, WordScore, int]]:
         """Return those of the tail's candidates that may pass the filter."""

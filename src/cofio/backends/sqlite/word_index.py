@@ -671,7 +671,7 @@ def _make_document(row: _Row) -> tantivy.Document:
     document.add_unsigned("no", number)
     document.add_unsigned("seq", seq)
     document.add_text("body", " ".join(read_words(kind, title, text, tags, author, key, data)))
-    document.add_text("facet", " ".join(_make_facets(path, kind, source, author, decode_tags(tags))))
+    document.add_text("facet", _join_facets(path, kind, source, author, tags))
     return document
 
 
@@ -687,6 +687,11 @@ def _make_owner_token(store: str) -> str:
     return f"store-{store}-{LAYOUT}"
 
 
+@lru_cache(maxsize=10_000)  # the same few scopes, authors and sets of tags come again and again
+def _join_facets(path: bytes, kind: str, source: str, author: str, tags: str) -> str:
+    return " ".join(_make_facets(path, kind, source, author, decode_tags(tags)))
+
+
 def _make_facets(path: bytes, kind: str, source: str, author: str, tags: Iterable[str]) -> Iterator[str]:
     """The tokens that bounds are tested by. They only narrow: the database has the last word on each hit."""
     yield make_facet("exact", path)
@@ -700,7 +705,6 @@ def _make_facets(path: bytes, kind: str, source: str, author: str, tags: Iterabl
         yield make_facet("tag", tag.casefold().encode())
 
 
-@lru_cache(maxsize=10_000)  # the same few scopes, authors and tags come again and again
 def make_facet(field: str, value: bytes) -> str:
     """The token that stands for a field's value."""
     return field + hashlib.blake2b(value, digest_size=8).hexdigest()
