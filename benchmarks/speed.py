@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cofio import Draft, Engine, Query, Scope, Settings, Where
+from cofio import Draft, Engine, Filter, Query, Scope, Settings, Where
 from cofio.backends.upkeep_interface import Tidy
 
 from . import corpus
@@ -53,6 +53,7 @@ class Store:
     records: list[Draft]
     ids: list[str]
     vectors: Any
+    filters: dict[str, Filter]
 
 
 def fill(folder: Path, size: int) -> Store:
@@ -65,7 +66,14 @@ def fill(folder: Path, size: int) -> Store:
     for start in range(0, size, 1000):
         ids += [record.id for record in memory.write_many(records[start : start + 1000])]
     corpus.settle(memory, EMBEDDER, lambda done, count: vectors[done : done + count])
-    return Store(folder, memory, records, ids, vectors)
+    newest = memory.read(ids[size * 9 // 10]).created_at
+    filters: dict[str, Filter] = {
+        "filtered": Where("tags", "has", "auth") & Where("author", "=", "pm"),
+        "newest tenth": Where("created_at", ">=", newest),
+        "2 % by data": Where("data.n", "<", 20),
+        "0.1 % by data": Where("data.n", "=", 7),
+    }
+    return Store(folder, memory, records, ids, vectors, filters)
 
 
 def writes(store: Store, folder: Path) -> dict[str, Times]:
@@ -123,20 +131,25 @@ def _calls(
     """One round: each way of asking the same."""
     search = store.memory.search
     one = Scope("bench", "project-7")
-    few = Where("tags", "has", "auth") & Where("author", "=", "pm")
-    return {
+    filtered: dict[str, Callable[[], object]] = {}
+    for name, filter_ in store.filters.items():
+        filtered[f"keyword, {name}"] = partial(_search, search, text, mode="keyword", filter=filter_)
+        filtered[f"hybrid, {name}"] = partial(_search, search, text, vector=vector, filter=filter_)
+    return filtered | {
         "read by id": lambda: store.memory.read(record_id),
         "keyword": lambda: search(Query(text, mode="keyword", limit=LIMIT)),
         "keyword, FTS5": lambda: fts5.search(text, LIMIT),
         "keyword, 1 % scope": lambda: search(Query(text, mode="keyword", scope=one, limit=LIMIT)),
-        "keyword, filtered": lambda: search(Query(text, mode="keyword", filter=few, limit=LIMIT)),
         "semantic": lambda: search(Query(text, mode="semantic", vector=vector, limit=LIMIT, floor=0.0)),
         "semantic, numpy exact": lambda: brute.nearest(vector, LIMIT),
         "semantic, 1 % scope": lambda: search(Query(text, mode="semantic", vector=vector, scope=one, limit=LIMIT)),
         "hybrid": lambda: search(Query(text, vector=vector, limit=LIMIT)),
         "hybrid, 1 % scope": lambda: search(Query(text, vector=vector, scope=one, limit=LIMIT)),
-        "hybrid, filtered": lambda: search(Query(text, vector=vector, filter=few, limit=LIMIT)),
     }
+
+
+def _search(search: Callable[[Query], object], text: str, **options: Any) -> object:
+    return search(Query(text, limit=LIMIT, **options))
 
 
 def _keep(answers: dict[str, Any], name: str, call: Callable[[], object]) -> None:
@@ -167,6 +180,21 @@ def cold(store: Store, rounds: int = 15) -> tuple[Times, float]:
         times.taken.append(taken)
         used.append(memory)
     return times, sorted(used)[len(used) // 2]
+
+
+def bulk_load(folder: Path, size: int, rounds: int = 5) -> tuple[Times, Times]:
+    """A load of `size` records that nothing was done for in the background, and the first answers of new processes."""
+    load, first = Times("bulk load, a row"), Times("first search after a bulk load")
+    records = corpus.drafts(size)
+    with Engine.open(folder / "load", settings=Settings(background=False, embedder="none")) as memory:
+        load.run(lambda: [memory.write_many(records[start : start + 1000]) for start in range(0, size, 1000)])
+        load.taken[-1] /= size  # all together: what is put off until some of the batches counts too
+    environment = os.environ | {"COFIO_EMBEDDER": "none", "COFIO_BACKGROUND": "false"}
+    for text in corpus.questions(records, rounds):
+        code = COLD.format(folder=str(folder / "load"), text=text)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+        first.taken.append(float(done.stdout.split()[0]))
+    return load, first
 
 
 def disk_bytes(store: Store) -> int:

@@ -17,10 +17,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio import Draft, Engine, Query, Scope, Settings
-from cofio.backends.sqlite import SqliteBackend, tail
+from cofio import Draft, Engine, Query, Scope, Settings, Unavailable
+from cofio.backends.sqlite import SqliteBackend, tail, upkeep
 from cofio.backends.sqlite import word_index as index_of_words
-from cofio.backends.sqlite.searcher import SnapshotSearch
+from cofio.backends.sqlite.searcher import SearchIndexes, SnapshotSearch
 from cofio.backends.sqlite.word_index import IndexSnapshot, WordIndex
 from cofio.text.tokenizer import split_query
 from cofio.values.query import Bounds
@@ -51,11 +51,11 @@ class Look(NamedTuple):
 
     connection: apsw.Connection
     snapshot: IndexSnapshot
-    vectors: Any
+    indexes: SearchIndexes
 
     def find(self, word: str, bounds: Bounds, limit: int) -> tuple[SnapshotSearch, dict[int, float]]:
         """The scores of the records that are found by a word, and the search that found them."""
-        search = SnapshotSearch(self.connection, self.snapshot, bounds, to_micros(NOW), self.vectors)
+        search = SnapshotSearch(self.connection, self.snapshot, bounds, to_micros(NOW), self.indexes)
         candidates = search.candidates(split_query(word), None, None, depth=limit, flat_depth=limit)
         return search, {row: match.score for row, match in candidates.keyword.items()}
 
@@ -72,7 +72,7 @@ class Store:
         """A look at the store by one of the backends."""
         backend = self.backends[at]
         with backend._database.borrow() as connection:
-            yield Look(connection, backend._indexes.open_snapshot(connection), backend.derived.open_vectors)
+            yield Look(connection, backend._indexes.open_snapshot(connection), backend._indexes)
 
     def index(self, limit: int) -> int:
         """Take some changes into the word index."""
@@ -248,7 +248,9 @@ def test_a_process_that_slept_through_many_changes_wakes_up_to_what_is(store: St
         assert engine.check() == []
 
 
-def test_a_tail_of_twenty_thousand_is_searched_like_any_other(store: Store) -> None:
+def test_a_tail_of_twenty_thousand_is_searched_like_any_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "LONG_TAIL", 10**9)
+    monkeypatch.setattr(upkeep, "LONG_TAIL_WORDS", 10**9)
     drafts = [
         Draft(scope=SCOPES[n % 3], id=f"r{n}", text=f"common n{n} {'odd' if n % 2 else 'even'}") for n in range(20_000)
     ]
@@ -266,6 +268,66 @@ def test_a_tail_of_twenty_thousand_is_searched_like_any_other(store: Store) -> N
                 assert len(found(view, "odd", SCOPES[1], exact=True)) == 3334
         store.index(5000)
     assert store.memory.check() == []
+
+
+def count_waiting(store: Store) -> int:
+    """How many changes the word index lacks."""
+    return int(store.memory.stats()["waiting_for_index"])
+
+
+@pytest.mark.parametrize("batch", [1, 20, 200])
+def test_a_load_that_nothing_is_done_for_in_the_background_leaves_a_short_tail(
+    store: Store, monkeypatch: pytest.MonkeyPatch, batch: int
+) -> None:
+    monkeypatch.setattr(upkeep, "LONG_TAIL", 50)
+    for start in range(0, 200, batch):
+        store.memory.write_many([Draft(scope=SCOPES[0], text=f"apple n{start + n}") for n in range(batch)])
+        assert count_waiting(store) < 50
+    for at in range(2):
+        with store.look(at) as view:
+            assert len(found(view, "apple")) == 200
+            assert len(found(view, "n0")) == len(found(view, "n199")) == 1
+            assert len(view.snapshot.tail.versions) < 50
+    assert store.memory.check() == []
+
+
+def test_long_texts_are_indexed_before_there_are_many(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "LONG_TAIL_WORDS", 1000)
+    waiting = []
+    for number in range(30):
+        store.memory.write(SCOPES[0], text=f"{'apple ' * 150} n{number}")
+        waiting.append(count_waiting(store))
+    assert max(waiting) <= 7
+    assert waiting.count(0) >= 3
+    with store.look(1) as view:
+        assert len(found(view, "apple")) == 30
+
+
+def test_a_write_is_done_though_its_words_cannot_be_indexed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "LONG_TAIL", 5)
+    with monkeypatch.context() as patch:
+
+        def refuse(*_: object) -> int:
+            raise Unavailable("the disk is full")
+
+        patch.setattr(WordIndex, "index_changes", refuse)
+        for number in range(20):
+            store.memory.write(SCOPES[0], text=f"apple n{number}")
+        assert count_waiting(store) == 20
+        with store.look(1) as view:
+            assert len(found(view, "apple")) == 20
+    store.memory.write_many([Draft(scope=SCOPES[0], text="apple") for _ in range(5)])
+    assert count_waiting(store) == 0
+
+
+def test_a_write_does_not_wait_for_another_process_that_indexes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upkeep, "LONG_TAIL", 5)
+    with store.backends[1].derived.lock.try_acquire() as locked:
+        assert locked
+        store.memory.write_many([Draft(scope=SCOPES[0], text="apple") for _ in range(20)])
+        assert count_waiting(store) == 20
+    store.memory.write_many([Draft(scope=SCOPES[0], text="apple") for _ in range(5)])
+    assert count_waiting(store) == 0
 
 
 def test_of_many_equal_records_the_newest_come_first(store: Store) -> None:

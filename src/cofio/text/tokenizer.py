@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 import Stemmer
@@ -87,9 +87,11 @@ def split_query(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_finish(telling or plain)))
 
 
-def split_record(*, title: str, text: str, tags: Iterable[str], author: str, key: str | None, data: Json) -> list[str]:
+def split_record(
+    *, title: str, text: str, tags: Iterable[str], author: str, key: str | None, data: Json
+) -> Sequence[str]:
     """The words a record is found by: its title twice over, text, tags, author, key and, lacking text, data."""
-    return _finish(_split_parts(_join_record(title, text, tags, author, key, data)))
+    return split_words(_join_record(title, text, tags, author, key, data))
 
 
 def count_words(*, title: str, text: str, tags: Iterable[str], author: str, key: str | None, data: Json) -> int:

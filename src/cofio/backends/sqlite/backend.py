@@ -73,7 +73,7 @@ class SqliteBackend:
         self._words = WordIndex(folder / "index", self._database)
         self.derived = DerivedWork(folder, self._database, self._words, self._clock)
         self._indexes = SearchIndexes(
-            self._words, self.derived.open_vectors, self.derived.lock.try_acquire, read_only=self.read_only
+            self._words, self.derived.open_vectors, self.derived.lock.try_acquire, self._database
         )
         self._is_aligned = False
         self._counts = CountCache()
@@ -114,13 +114,19 @@ class SqliteBackend:
             self._words.align()
             self._is_aligned = True
 
+        size = (0, 0)
+
         def run(connection: apsw.Connection) -> T:
+            nonlocal size
             transaction = RecordTransaction(connection, self._clock())
             result = work(transaction)
             transaction.finish()
+            size = transaction.size
             return result
 
-        return self._database.write(run)
+        result = self._database.write(run)
+        self.derived.bound_tail(*size)
+        return result
 
     @contextmanager
     def search(self, bounds: Bounds) -> Iterator[SqliteSearcher]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -42,7 +43,7 @@ def within(bounds: Bounds, now: int, *, by_row: bool) -> Condition:
     if bounds.kinds:
         condition.add(f"kind IN ({_marks(len(bounds.kinds))})", *bounds.kinds)
     if bounds.filter is not None:
-        sql, values = _filter(bounds.filter)
+        sql, values = _filter(bounds.filter, by_row)
         condition.add(sql, *values)
     return condition
 
@@ -73,27 +74,27 @@ def _marks(count: int) -> str:
     return ",".join("?" * count)
 
 
-def _filter(filter_: Filter) -> tuple[str, list[Bound]]:
+def _filter(filter_: Filter, by_row: bool) -> tuple[str, list[Bound]]:
     if isinstance(filter_, Where):
-        return _where(filter_)
+        return _where(filter_, by_row)
     joined, empty = (" AND ", "1") if isinstance(filter_, AllOf) else (" OR ", "0")
     assert isinstance(filter_, AllOf | AnyOf)
-    pieces = [_filter(part) for part in filter_.parts]
+    pieces = [_filter(part, by_row) for part in filter_.parts]
     sql = joined.join(piece for piece, _ in pieces) or empty
     return f"({sql})", [value for _, values in pieces for value in values]
 
 
-def _where(test: Where) -> tuple[str, list[Bound]]:
+def _where(test: Where, by_row: bool) -> tuple[str, list[Bound]]:
     """One test, as an expression that is 0 or 1 and never NULL."""
     if isinstance(test.value, tuple):
         if test.name == "tags":
             tags = [_fold(value) for value in test.value]
-            return f"no IN (SELECT no FROM tag WHERE tag IN ({_marks(len(tags))}))", list(tags)
-        return _filter(AnyOf(*(Where(test.field, "=", value) for value in test.value)))
+            return _tagged(f"IN ({_marks(len(tags))})", by_row), list(tags)
+        return _filter(AnyOf(*(Where(test.field, "=", value) for value in test.value)), by_row)
     if test.name == "tags":
-        return "no IN (SELECT no FROM tag WHERE tag = ?)", [_fold(test.value)]
+        return _tagged("= ?", by_row), [_fold(test.value)]
     if test.name == "scope":
-        return _scope(test)
+        return _scope(test, by_row)
     if test.name == "data":
         return _data(test)
     if test.operator == "!=":
@@ -101,17 +102,28 @@ def _where(test: Where) -> tuple[str, list[Bound]]:
     return f"({test.name} IS NOT NULL AND {test.name} {test.operator} ?)", [_to_stored(test.value)]
 
 
-def _scope(test: Where) -> tuple[str, list[Bound]]:
+def _tagged(tag: str, by_row: bool) -> str:
+    if by_row:
+        return f"EXISTS (SELECT 1 FROM tag WHERE tag.tag {tag} AND tag.no = record.no)"
+    return f"no IN (SELECT no FROM tag WHERE tag {tag})"
+
+
+def _scope(test: Where, by_row: bool) -> tuple[str, list[Bound]]:
     assert isinstance(test.value, Scope)
     if test.operator == "has":
-        return _under(by_row=False), list(_range(test.value))
+        return _under(by_row), list(_range(test.value))
     inside = "scope IN (SELECT no FROM scope WHERE path = ?)"
     return (inside if test.operator == "=" else f"NOT {inside}"), [test.value.path]
 
 
+def make_data_path(names: Sequence[str]) -> str:
+    """The JSON path of a data field."""
+    return "$" + "".join("." + json.dumps(name, ensure_ascii=False) for name in names)
+
+
 def _data(test: Where) -> tuple[str, list[Bound]]:
     """A test of a data field. JSON's types stay apart: true is not 1, and "1" is not 1."""
-    path = "$" + "".join("." + json.dumps(name, ensure_ascii=False) for name in test.path)
+    path = make_data_path(test.path)
     if test.operator == "!=":
         sql, values = _data(Where(test.field, "=", test.value))
         return f"NOT {sql}", values

@@ -5,7 +5,9 @@ What the counts mean is said by `text/bm25.py`; tantivy scores as it does, and i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
+from typing import NamedTuple
 
 import tantivy
 
@@ -17,19 +19,27 @@ from .tail import Tail
 from .word_index import IndexHit, IndexSnapshot, LoadedIndex, make_facet
 
 
+class Narrowing(NamedTuple):
+    """What the index leaves out, beside what the words do not find and what is out of the scope or of another kind."""
+
+    facets: bool = True
+    """Whether it leaves out what lacks the facets that the filter asks for."""
+    rows: Sequence[int] | None = None
+    """The only rows that it does not leave out."""
+    between: tuple[int, int] | None = None
+    """The first and the last row that it does not leave out."""
+
+
 class WordSearch:
     """One search by words, against one snapshot: candidates in falling order of score, to any depth.
 
     How rare a word is, is judged within the search's scope: what other scopes hold has no say in it.
     """
 
-    def __init__(
-        self, snapshot: IndexSnapshot, words: Sequence[str], bounds: Bounds, allowed: Sequence[int] | None
-    ) -> None:
+    def __init__(self, snapshot: IndexSnapshot, words: Sequence[str], bounds: Bounds) -> None:
         state, loaded, tail = snapshot
         self._loaded = loaded
         self._bounds = bounds
-        self._allowed = allowed
         frequency = {word: loaded.searcher.doc_freq("body", word) if loaded else 0 for word in words}
         path, exact = bounds.scope.path, bounds.exact
         tail_total = len(tail.records(path, exact, state.seq))
@@ -54,34 +64,55 @@ class WordSearch:
         self.tail = self._score_tail(tail, fresh)
         """The tail's candidates, the best first: row, score, and the change that each was made by."""
 
-    def search_index(self, limit: int) -> list[IndexHit]:
-        """Return the best of the index."""
-        if self._loaded is None or not self._weights:
-            return []
-        searcher = self._loaded.searcher
-        hits = searcher.search(self._make_query(self._loaded), limit, count=False).hits
-        addresses = [address for _, address in hits]
-        rows = searcher.fast_field_values("no", addresses)
-        seqs = searcher.fast_field_values("seq", addresses)
-        found = zip(rows, seqs, hits, strict=True)
-        return [IndexHit(int(row or 0), int(seq or 0), score) for row, seq, (score, _) in found]
+    def search_index(
+        self,
+        limit: int,
+        narrowing: Narrowing,
+        *,
+        skip: int = 0,
+        select: Callable[[list[int]], list[bool]] | None = None,
+    ) -> tuple[list[IndexHit], bool]:
+        """Return the `limit` best of the index, without the first that are skipped and those that are not selected.
 
-    def _make_query(self, loaded: LoadedIndex) -> tantivy.Query:
+        Also whether there may be more than `limit`.
+        """
+        if self._loaded is None or not self._weights or (narrowing.rows is not None and not narrowing.rows):
+            return [], False
+        searcher = self._loaded.searcher
+        hits = searcher.search(self._make_query(self._loaded, narrowing), limit, count=False).hits
+        is_full = len(hits) >= limit
+        if skip:
+            hits = hits[skip:]
+        rows = searcher.fast_field_values("no", [address for _, address in hits])
+        if select is not None and hits:
+            selected = select([int(row or 0) for row in rows])
+            rows, hits = list(compress(rows, selected)), list(compress(hits, selected))
+        seqs = searcher.fast_field_values("seq", [address for _, address in hits])
+        found = zip(rows, seqs, hits, strict=True)
+        return [IndexHit(int(row or 0), int(seq or 0), score) for row, seq, (score, _) in found], is_full
+
+    def _make_query(self, loaded: LoadedIndex, narrowing: Narrowing) -> tantivy.Query:
         query, schema = tantivy.Query, loaded.index.schema
         any_word = []
         for word, _, boost in self._weights:
             term = query.term_query(schema, "body", word, "freq")
             any_word.append((tantivy.Occur.Should, term if boost == 1.0 else query.boost_query(term, boost)))
         must = [(tantivy.Occur.Must, query.boolean_query(any_word))]
-        for group in _make_facet_groups(self._bounds):
+        for group in _make_facet_groups(self._bounds, with_filter=narrowing.facets):
             if len(group) == 1 and loaded.all_have(group[0]):
                 continue  # a search that asks for nothing but words may pass over most of them
             any_facet = [(tantivy.Occur.Should, query.term_query(schema, "facet", each, "basic")) for each in group]
             # A filter must not add to the score, so it counts for nothing.
             must.append((tantivy.Occur.Must, query.const_score_query(query.boolean_query(any_facet), 0.0)))
-        if self._allowed is not None:
-            few = query.term_set_query(schema, "no", list(self._allowed))
+        if narrowing.rows is not None:
+            # Terms one by one: tantivy takes six times as long for a set of them.
+            few = query.boolean_query(
+                [(tantivy.Occur.Should, query.term_query(schema, "no", row)) for row in narrowing.rows]
+            )
             must.append((tantivy.Occur.Must, query.const_score_query(few, 0.0)))
+        if narrowing.between is not None:
+            span = query.range_query(schema, "no", tantivy.FieldType.Unsigned, *narrowing.between)
+            must.append((tantivy.Occur.Must, query.const_score_query(span, 0.0)))
         return query.boolean_query(must)
 
     def _score_tail(self, tail: Tail, fresh: dict[str, dict[int, int]]) -> list[tuple[int, WordScore, int]]:
@@ -102,12 +133,12 @@ def _make_scope_facets(bounds: Bounds) -> Iterator[str]:
         yield make_facet("under", bounds.scope.path)
 
 
-def _make_facet_groups(bounds: Bounds) -> Iterator[list[str]]:
+def _make_facet_groups(bounds: Bounds, *, with_filter: bool) -> Iterator[list[str]]:
     """Sets of facets, one of each of which every record within bounds has."""
     yield from ([each] for each in _make_scope_facets(bounds))
     if bounds.kinds:
         yield [make_facet("kind", kind.encode()) for kind in bounds.kinds]
-    if bounds.filter is not None:
+    if with_filter and bounds.filter is not None:
         yield from _make_filter_groups(bounds.filter)
 
 

@@ -229,6 +229,11 @@ class RecordTransaction(RecordRows):
             correct_time(self._connection, self._at)
         self._write_counters(self._at)
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """The number of the newest change, and how many words all records have."""
+        return self._seq, self._words
+
     def purge(self, before: int) -> int:
         """Delete what expired before then."""
         purged = self._remove("expires_at <= ?", before)

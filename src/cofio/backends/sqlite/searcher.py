@@ -9,11 +9,13 @@ from __future__ import annotations
 import array
 import heapq
 import json
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from itertools import chain, islice
+from functools import cached_property
+from itertools import chain, compress, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import apsw
@@ -25,20 +27,27 @@ from ...values.records import NOT_SEARCHABLE, Record
 from ...values.times import to_micros
 from ..search_interface import Backlog, Candidate, Candidates, Surroundings
 from .conditions import within, within_scope
-from .database import fetch
-from .keyword_search import WordSearch, is_narrowed
+from .database import Database, fetch
+from .keyword_search import Narrowing, WordSearch, is_narrowed
 from .record_rows import JSON_COLUMNS, decode_record
 from .store_time import compute_store_time
 from .word_index import IndexDamage, IndexHit, IndexSnapshot, WordIndex, open_wordless_snapshot, translate_damage
 
 if TYPE_CHECKING:
     from ...values.changes import Vector
+    from .filter_columns import FilterColumns, RowFilter
     from .vector_codes import Codes, Nearest, VectorIndex
 
 DEEPER = 4  # how much further to look, when too few of the candidates turn out to be within bounds
 EXACT = 40  # how many of the nearest by int8 are scored from the vectors themselves
-FEW = 1000  # so few records that pass a filter are named to the word index
+FEW = 4000  # so few records that pass a filter are named to the word index
+HITS_FOR_A_ROW = 4  # what it costs the word index to be named one, in hits that are held against the filter
 SELECTIVE = 10_000  # a filter that leaves fewer records than this is worked out before the vectors are scanned
+MOST_HITS = (
+    8000  # the most that words are to find for a filter to be held against them; an eighth if the index knows it
+)
+AMPLE = 1.25  # how many more than are likely needed are looked up, where a filter is to leave enough
+SMALL, SMALL_BY_WORDS = 2000, 20_000  # so few records are walked through for a filter, within a scope or in all
 GIVEN_AT_ONCE = 1_000_000  # numbers of given vectors that are in memory at a time
 MANY = 2000  # a backlog is counted no further in a search: counting would take longer than searching
 RECORDS_AT_ONCE = 32  # records in one value, which SQLite keeps below 1 GB: each may have some megabytes
@@ -66,20 +75,26 @@ class SearchIndexes:
         words: WordIndex,
         vectors: Callable[[str], VectorIndex],
         try_lock: Callable[[], AbstractContextManager[bool]],
-        *,
-        read_only: bool,
+        database: Database,
     ) -> None:
         self._words = words
+        self._database = database
         self._try_lock = try_lock
-        self._read_only = read_only
         self.vectors = vectors
         """Return the vector codes of an embedder."""
+
+    @cached_property
+    def columns(self) -> FilterColumns:
+        """The columns that filters are tested by. numpy is loaded here, and not before it is needed."""
+        from .filter_columns import FilterColumns
+
+        return FilterColumns(self._database)
 
     def open_snapshot(self, connection: apsw.Connection) -> IndexSnapshot:
         """Begin a snapshot with the word index that belongs to it, which is first rebuilt if it is lost and small."""
         for _ in range(100):
             snapshot = self._words.open_snapshot(connection)
-            if not snapshot.lost_words or snapshot.state.records > REBUILD_AT_ONCE or self._read_only:
+            if not snapshot.lost_words or snapshot.state.records > REBUILD_AT_ONCE or self._database.read_only:
                 return snapshot
             connection.execute("ROLLBACK")
             try:
@@ -144,7 +159,7 @@ class SqliteSearcher:
 
     def _search_on(self, snapshot: IndexSnapshot) -> SnapshotSearch:
         at = compute_store_time(to_micros(self._clock()), snapshot.state.updated)
-        self._search = SnapshotSearch(self._connection, snapshot, self._bounds, at, self._indexes.vectors)
+        self._search = SnapshotSearch(self._connection, snapshot, self._bounds, at, self._indexes)
         return self._search
 
     def _leave_snapshot(self) -> None:
@@ -179,13 +194,14 @@ class SnapshotSearch:
         snapshot: IndexSnapshot,
         bounds: Bounds,
         at: int,
-        vectors: Callable[[str], VectorIndex],
+        indexes: SearchIndexes,
     ) -> None:
         self._connection = connection
         self._snapshot = snapshot
         self._bounds = bounds
         self._at = at
-        self._vectors = vectors
+        self._indexes = indexes
+        self._row_filter: RowFilter | None = None
         self._condition = within(bounds, at, by_row=True)
         self._checked: set[int] = set()
         """The rows that were held against the bounds."""
@@ -203,20 +219,23 @@ class SnapshotSearch:
     ) -> Candidates:
         """Return the best records by words, and as many by vector."""
         self._facts = self._read_facts(embedder)
+        self._row_filter = self._open_row_filter(by_vector=vector is not None)
         word_depth = depth if self._facts.has_parents else flat_depth
         by_words: WordSearch | None = None
-        hits: list[IndexHit] = []
+        found: Iterator[list[IndexHit]] = iter(())
         if words:
             with translate_damage():
-                by_words = WordSearch(self._snapshot, words, self._bounds, self._find_few())
-                hits = by_words.search_index(word_depth)
+                by_words = WordSearch(self._snapshot, words, self._bounds)
+            found = self._search_words(by_words, word_depth)
+        hits = next(found, [])
         pieces = self._scan_vectors(vector, embedder) if vector is not None and embedder else iter(())
         first = next(pieces, None)
         near = first.row[:depth].tolist() if first is not None else []
         # What follows needs most of these rows: one statement reads them all.
-        in_tail = (row for row, _, _ in by_words.tail[:word_depth]) if by_words else ()
+        tail = self._select_tail(by_words) if by_words else []
+        in_tail = (row for row, _, _ in tail[:word_depth])
         self._load(chain(in_tail, (hit.row for hit in hits), near), near[:EXACT])
-        keyword = self._pick_by_words(by_words, hits, word_depth) if by_words else {}
+        keyword = self._pick_by_words(by_words, tail, chain([hits], found), word_depth) if by_words else {}
         semantic = self._pick_by_vector(chain([first], pieces), depth) if first is not None else {}
         return Candidates(
             keyword=keyword,
@@ -310,6 +329,21 @@ class SnapshotSearch:
         self._within |= found
         return list(found)
 
+    def _open_row_filter(self, *, by_vector: bool) -> RowFilter | None:
+        """Return which rows may pass the filter, where that is known, or worth knowing, for every row."""
+        filter_, state = self._bounds.filter, self._snapshot.state
+        if filter_ is None or state.records <= (SMALL if by_vector else SMALL_BY_WORDS):
+            return None
+        return self._indexes.columns.open(self._connection, state, filter_, known_only=self._is_scope_small())
+
+    def _is_scope_small(self) -> bool:
+        """Whether so few records are in the scope that each can be held against the filter."""
+        condition = within_scope(self._bounds, by_row=False)
+        if not condition.parts:
+            return False
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM record WHERE {condition.sql} LIMIT ?)"
+        return int(self._connection.execute(sql, (*condition.values, SMALL)).get) < SMALL
+
     def _find_passing(self) -> list[int] | None:
         """Return the rows that pass a filter, when there are few enough to be worth knowing before the search."""
         if self._bounds.filter is None:
@@ -343,16 +377,66 @@ class SnapshotSearch:
 
     # Candidates by words.
 
-    def _pick_by_words(self, search: WordSearch, hits: list[IndexHit], limit: int) -> dict[int, WordScore]:
+    def _search_words(self, search: WordSearch, limit: int) -> Iterator[list[IndexHit]]:
+        """Return what the index finds and the filter may let through, the best first, in growing pieces.
+
+        There are at most `limit` in the first; a later piece may begin with what was in one before.
+        """
+        select = self._row_filter.select if self._row_filter is not None else None
+        for narrowing, depth in self._choose_narrowings(limit):
+            done, has_more = 0, True
+            while has_more:
+                with translate_damage():
+                    hits, has_more = search.search_index(depth, narrowing, skip=done, select=select)
+                yield hits[:limit]
+                yield hits[limit:]
+                if not narrowing.facets:
+                    break  # what passes is not where the words are: the index is to look for it
+                depth, done = depth * DEEPER, depth
+            if not has_more:
+                return
+
+    def _choose_narrowings(self, limit: int) -> Iterator[tuple[Narrowing, int]]:
+        """Return ways to have the index leave out what the filter does, each with how many hits leave `limit` then."""
+        row_filter, filter_ = self._row_filter, self._bounds.filter
+        if row_filter is None or filter_ is None:
+            yield Narrowing(rows=self._find_few()), limit
+            return
+        depth, has_facets = _deepen(limit, row_filter.share), is_narrowed(filter_)
+        is_common = depth <= (MOST_HITS // 8 if has_facets else MOST_HITS)
+        if is_common and not row_filter.is_together and depth <= HITS_FOR_A_ROW * row_filter.estimate:
+            yield Narrowing(facets=False), depth
+        if has_facets:
+            yield Narrowing(), limit
+        elif len(passing := row_filter.passing):
+            depth = _deepen(limit, row_filter.density)
+            if len(passing) <= FEW and HITS_FOR_A_ROW * len(passing) < depth:
+                yield Narrowing(rows=passing.tolist()), limit
+            else:
+                yield Narrowing(between=(int(passing[0]), int(passing[-1]))), max(limit, min(depth, MOST_HITS))
+
+    def _select_tail(self, search: WordSearch) -> list[tuple[int, WordScore, int]]:
+        """Return those of the tail's candidates that may pass the filter."""
+        if self._row_filter is None or not search.tail:
+            return search.tail
+        return list(compress(search.tail, self._row_filter.select([row for row, _, _ in search.tail])))
+
+    def _pick_by_words(
+        self,
+        search: WordSearch,
+        tail: Sequence[tuple[int, WordScore, int]],
+        pieces: Iterable[list[IndexHit]],
+        limit: int,
+    ) -> dict[int, WordScore]:
         """Return the best from the tail and from the index, as long as the row agrees.
 
-        The `hits` are the index's `limit` best; more are looked up if too few of them are within bounds.
+        The `pieces` are the index's best; more of them are taken while too few are within bounds.
         """
         found: dict[int, WordScore] = {}
         known, score = self._within, search.score
         depth, done = limit, 0
-        while done < len(search.tail) and len(found) < limit:
-            some = search.tail[done:depth]
+        while done < len(tail) and len(found) < limit:
+            some = tail[done:depth]
             self._load(row for row, _, _ in some)
             found |= {
                 row: score
@@ -360,20 +444,18 @@ class SnapshotSearch:
                 if (columns := known.get(row)) is not None and columns[_LAST_CHANGE] == seq
             }
             depth, done = depth * DEEPER, depth
-        depth, done = limit, 0
-        while True:
-            self._load(hit.row for hit in hits[done:])
-            found |= {
+        by_index: dict[int, WordScore] = {}
+        for hits in pieces:
+            self._load(hit.row for hit in hits)
+            by_index |= {
                 row: score(bm25, columns[_WORDS])
-                for row, seq, bm25 in hits[done:]
+                for row, seq, bm25 in hits
                 # One of another change has changed since, and is in the tail.
                 if (columns := known.get(row)) is not None and columns[_LAST_CHANGE] == seq
             }
-            if len(hits) < depth or len(found) >= limit:
+            if len(by_index) >= limit:
                 break
-            depth, done = depth * DEEPER, len(hits)
-            with translate_damage():
-                hits = search.search_index(depth)
+        found |= islice(by_index.items(), limit)
         # By the score and then by the row: no two matches are compared.
         best = sorted(((match.score, row) for row, match in found.items()), reverse=True)
         return {row: found[row] for _, row in best[:limit]}
@@ -382,12 +464,13 @@ class SnapshotSearch:
 
     def _scan_vectors(self, vector: Vector, embedder: str) -> Iterator[Nearest]:
         """Return what is nearest to the vector by its code, in growing pieces."""
-        index, facts, self._vector = self._vectors(embedder), self._facts, vector
+        index, facts, self._vector = self._indexes.vectors(embedder), self._facts, vector
         if facts.embedder:
             self._codes = index.load(
                 self._connection, facts.embedder, facts.newest_vector, facts.segments, dimensions=len(vector)
             )
-        return index.nearest(self._connection, self._codes, vector, self._bounds, self._find_passing())
+        allowed = self._row_filter.table if self._row_filter is not None else self._find_passing()
+        return index.nearest(self._connection, self._codes, vector, self._bounds, allowed)
 
     def _pick_by_vector(self, pieces: Iterable[Nearest], limit: int) -> dict[int, float]:
         """Return the nearest that are within bounds, the best of them with their exact cosine."""
@@ -436,6 +519,11 @@ class SnapshotSearch:
         assert self._vector is not None
         stored = np.frombuffer(data, "<f2").astype(np.float32).reshape(len(rows), -1)
         self._cosines.update(zip(rows, (stored @ self._vector).tolist(), strict=True))
+
+
+def _deepen(limit: int, share: float) -> int:
+    """Return how many have to be looked at for `limit` to be left, where a share of them is."""
+    return limit if share >= 1 else math.ceil(limit * AMPLE / max(share, 1e-9))
 
 
 def _compare(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -119,7 +120,7 @@ class Tail:
             self._outdated += self.versions[before].length
 
 
-def read_words(kind: str, title: str, text: str, tags: str, author: str, key: str | None, data: str) -> list[str]:
+def read_words(kind: str, title: str, text: str, tags: str, author: str, key: str | None, data: str) -> Sequence[str]:
     """The words that a row's record is found by."""
     if kind in NOT_SEARCHABLE:
         return []

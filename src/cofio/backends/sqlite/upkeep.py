@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apsw
 
+from ...values.errors import Unavailable
 from ...values.progress import Progress
 from ..upkeep_interface import Erase, Index, Purge, ReportFault, Task, Tidy, Upkeep
 from .database import Database, fetch, translate_errors
@@ -19,11 +20,12 @@ from .erasure import Erasure
 from .expiry import Expiry
 from .upkeep_lock import UpkeepLock
 from .vector_rows import SqliteEmbedBatch, count_waiting, drop_vectors, fetch_batch
-from .word_index import WordIndex
+from .word_index import IndexState, WordIndex
 
 if TYPE_CHECKING:
     from .vector_codes import VectorIndex
 
+LONG_TAIL, LONG_TAIL_WORDS = 4000, 200_000  # changes, and words of them, that are left to be indexed in the background
 TRUNCATE_EVERY = 3.0  # seconds, at least, between two times that the log is emptied
 _log = logging.getLogger("cofio.store")
 
@@ -42,6 +44,7 @@ class DerivedWork:
         self._log_is_stuck = False
         self._expired_before: datetime | None = None
         self._truncated = time.monotonic()
+        self._next_look = (0, 0)
 
     def run(self, task: Task) -> Upkeep:
         """Do one task, as far as it is due."""
@@ -80,6 +83,23 @@ class DerivedWork:
         if taken:
             self.erasure.note_change()
         return taken
+
+    def bound_tail(self, seq: int, words: int) -> None:
+        """Take the words of what was written into the index, once so much has gathered that the next search would wait.
+
+        The newest change, and how many words all records have, say whether that may be so.
+        """
+        if seq < self._next_look[0] and words < self._next_look[1]:
+            return
+        with self._database.snapshot() as connection:
+            indexed = IndexState.read(connection).indexed_seq
+        is_long = seq - indexed >= LONG_TAIL or (words >= self._next_look[1] > 0 and seq > indexed)
+        self._next_look = (max(seq, indexed) + LONG_TAIL if is_long else indexed + LONG_TAIL, words + LONG_TAIL_WORDS)
+        if is_long:
+            # What was written is durable, whatever becomes of this; the background work tries again and reports it.
+            with suppress(Unavailable), self.lock.try_acquire() as locked:
+                while locked and self.index_words(LONG_TAIL) >= LONG_TAIL:
+                    pass
 
     def index_vectors(self, embedder: str) -> int:
         """Code the vectors that are in no file, when enough have gathered; how many. Needs the lock."""

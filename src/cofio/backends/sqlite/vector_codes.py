@@ -35,6 +35,7 @@ from .database import Database, fetch
 TAIL = 2048  # how many vectors outside of any file make a new file
 CHUNK = 8192
 BLOCK = 32_768  # rows scanned at a time, so that the distances stay in the cache
+RANKED_AT_ONCE = 512  # rows whose values are turned into floats at a time, which then stay in the cache
 SMALL = 4096  # so few rows are scored by int8 at once, without the bits
 LEAST_DEPTH, MOST_DEPTH, DEPTH_SHARE = 1000, 4000, 250
 _MAGIC = b"cofio-codes-1\n".ljust(16, b"\0")
@@ -123,7 +124,10 @@ class Codes:
 
     def estimate_cosines(self, at: Ints | slice, query: Floats) -> Floats:
         """The cosine of these rows with the query, as near as int8 comes to it."""
-        near: Floats = (self.values[at].astype(np.float32) @ query) * self.scale[at]
+        chosen = np.arange(len(self))[at] if isinstance(at, slice) else at
+        blocks = (chosen[start : start + RANKED_AT_ONCE] for start in range(0, len(chosen), RANKED_AT_ONCE))
+        parts = [self.values[block].astype(np.float32) @ query for block in blocks]
+        near: Floats = np.concatenate([np.zeros(0, np.float32), *parts]) * self.scale[at]
         return near
 
 
@@ -181,11 +185,12 @@ class VectorIndex:
         parts: Sequence[Codes],
         query: Floats,
         bounds: Bounds,
-        allowed: Sequence[int] | None,
+        allowed: Sequence[int] | NDArray[np.bool_] | None,
     ) -> Iterator[Nearest]:
         """What is nearest to the query, nearest first, in growing pieces.
 
-        `allowed` are the only numbers that may come, when they are known beforehand.
+        `allowed` are the only records that may come, when they are known beforehand: their numbers, all within bounds,
+        or for each number whether it may.
         """
         pools = [self._find_pool(connection, part, bounds, allowed) for part in parts]
         total = sum(len(part) if pool is None else len(pool) for part, pool in zip(parts, pools, strict=True))
@@ -254,14 +259,21 @@ class VectorIndex:
             self._tail = [Codes.join(self._tail)]
 
     def _find_pool(
-        self, connection: apsw.Connection, part: Codes, bounds: Bounds, allowed: Sequence[int] | None
+        self,
+        connection: apsw.Connection,
+        part: Codes,
+        bounds: Bounds,
+        allowed: Sequence[int] | NDArray[np.bool_] | None,
     ) -> Ints | None:
         """The rows of `part` that may be seen; None for all of them."""
-        if allowed is not None:
-            return part.locate(np.unique(np.array(allowed, np.int64)))
         mask: NDArray[np.bool_] | None = None
+        if isinstance(allowed, np.ndarray):
+            mask = allowed.take(part.record_row, mode="clip")
+        elif allowed is not None:
+            return part.locate(np.unique(np.array(allowed, np.int64)))
         if bounds.scope.names or bounds.exact:
-            mask = self._find_scopes(connection, bounds, int(part.scope.max(initial=1))).take(part.scope, mode="clip")
+            inside = self._find_scopes(connection, bounds, int(part.scope.max(initial=1))).take(part.scope, mode="clip")
+            mask = inside if mask is None else mask & inside
         if bounds.kinds:
             kinds = np.zeros(256, np.bool_)
             kinds[[_KIND_NUMBER[kind] for kind in bounds.kinds]] = True

@@ -21,6 +21,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -670,7 +671,7 @@ def _make_document(row: _Row) -> tantivy.Document:
     document.add_unsigned("no", number)
     document.add_unsigned("seq", seq)
     document.add_text("body", " ".join(read_words(kind, title, text, tags, author, key, data)))
-    document.add_text("facet", " ".join(_make_facets(path, kind, source, author, decode_tags(tags))))
+    document.add_text("facet", _join_facets(path, kind, source, author, tags))
     return document
 
 
@@ -684,6 +685,11 @@ def _make_mark(upto: int, store: str) -> tantivy.Document:
 
 def _make_owner_token(store: str) -> str:
     return f"store-{store}-{LAYOUT}"
+
+
+@lru_cache(maxsize=10_000)  # the same few scopes, authors and sets of tags come again and again
+def _join_facets(path: bytes, kind: str, source: str, author: str, tags: str) -> str:
+    return " ".join(_make_facets(path, kind, source, author, decode_tags(tags)))
 
 
 def _make_facets(path: bytes, kind: str, source: str, author: str, tags: Iterable[str]) -> Iterator[str]:
