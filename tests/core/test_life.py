@@ -38,6 +38,9 @@ class Wide:
         vector: NDArray[np.float32] = self.embed([text])[0]
         return vector
 
+    def embed_some(self, texts: Sequence[str], seconds: float) -> NDArray[np.float32]:
+        return self.embed(texts)
+
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.asked.set()
         if self.fails:

@@ -201,6 +201,14 @@ def test_each_mode_searches_by_what_it_says(tools: Tools) -> None:
     assert default.text == tools.search_context(query="zebra riding", search_mode="hybrid").text
 
 
+@pytest.mark.requirement("search.modes.semantic")
+def test_what_was_written_a_moment_ago_is_found_by_its_meaning(tools: Tools) -> None:
+    for topic, text in (("Words", "zebra crossing"), ("Other", "horse riding")):
+        tools.write(topic, text)
+        (best, *_) = tools.search_context(query=text, search_mode="semantic", min_score=0).data["hits"]
+        assert best["topic"] == topic
+
+
 @pytest.mark.requirement("search.modes.fallback")
 def test_without_a_model_words_are_searched_and_that_is_said(default_store: StoreAddress, folder: Path) -> None:
     settings = replace(SETTINGS, embedder="minilm", models=str(folder / "no-models"))

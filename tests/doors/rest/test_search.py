@@ -368,6 +368,18 @@ def test_a_search_finds_what_the_call_before_it_made(api: Api) -> None:
 
 
 @pytest.mark.requirement("method.vector", "consistency.read")
+def test_a_search_by_meaning_finds_what_was_flushed_a_moment_ago(store: StoreAddress) -> None:
+    with serving(store, embedder=HashedEmbedder()) as (api, _):
+        for n, topic in enumerate(TOPICS):
+            api.told(topic, session=f"s{n}", at=T + n * MINUTE)
+            (first, *_) = api.search(topic, method="vector")["episodes"]
+            assert first["session_id"] == f"s{n}"
+        api.add(said("I keep bees on the roof.", T + HOUR), session="waits")
+        (hit, *_) = api.search("I keep bees on the roof.", method="vector", include_unprocessed=True)["message_hits"]
+        assert hit["session_id"] == "waits"
+
+
+@pytest.mark.requirement("method.vector", "consistency.read")
 def test_a_search_by_meaning_finds_what_the_background_has_embedded(store: StoreAddress) -> None:
     with serving(store, embedder=HashedEmbedder()) as (api, _):
         api.told(CLIMBING)
