@@ -162,7 +162,7 @@ def test_the_background_work_is_done_without_being_asked(memory: Engine, reopen:
     record = memory.write(DEMO, text="walrus colony")
     worker = reopen(Settings(background=True, embedder="none"), HashedEmbedder())
     worker.write(DEMO, text="giraffe")
-    wait_until(lambda: not memory.search(Query("walrus colony", mode="semantic")).degraded)
+    wait_until(lambda: (stats := memory.stats()).waiting_for_vectors == stats.waiting_for_index == 0)
     assert worker.check() == []
     assert memory.search(Query("walrus colony", mode="semantic"))[0].record == record
     worker.close()

@@ -170,7 +170,9 @@ def test_a_search_waits_for_no_long_write(memory: Engine, backend: Backend) -> N
         join(writer)
 
 
-def test_two_searches_that_embed_the_same_records_do_no_harm(memory: Engine, open_backend: Callable[[], Backend]) -> None:
+def test_two_searches_that_embed_the_same_records_do_no_harm(
+    memory: Engine, open_backend: Callable[[], Backend]
+) -> None:
     records = write(memory, 4)
     embedder = HashedEmbedder()
     with open_backend().search(EVERYWHERE) as one, open_backend().search(EVERYWHERE) as other:

@@ -105,8 +105,8 @@ class Remote:
     def embed_some(self, texts: Sequence[str], seconds: float) -> NDArray[np.float32]:
         """Return the vectors of the first texts: the endpoint is asked once, and given a few seconds.
 
-        No endpoint answers as soon as a model that is here, so `seconds` do not say how many texts it is asked for: they
-        are 16 at most, and no more than it should answer in a second, by the time that its last answer took.
+        No endpoint answers as soon as a model that is here, so `seconds` do not say how many texts it is asked for.
+        They are 16 at most, and no more than it should answer in a second, by the time that its last answer took.
 
         Raises:
             Unavailable: the endpoint cannot be reached, refuses, or answers something else than vectors.

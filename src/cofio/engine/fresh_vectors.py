@@ -15,7 +15,7 @@ LIMIT = 16  # records that a search gives a vector at most
 MOST = 64  # records within bounds without a vector; more of them are a bulk load, which the background sees to
 STORE_REST = 1.0  # seconds in which no search tries again, after another process kept one from storing its vectors
 EMBEDDER_REST = 30.0  # the same after an embedder failed
-LOCKS = 16  # scopes in which searches make vectors at once
+LOCKS = 4  # searches of different scopes that make vectors at once; more would only take turns at the cores
 
 
 class FreshVectors:

@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 
@@ -25,8 +25,7 @@ NAME = "changes.db"
 PATIENCE = 30_000  # milliseconds that another process may be at the list
 _MADE = 0  # in place of the process that is making a change: it is made
 _TABLE = (
-    "CREATE TABLE IF NOT EXISTS change"
-    " (no INTEGER PRIMARY KEY AUTOINCREMENT, process INT NOT NULL, seen TEXT NOT NULL)"
+    "CREATE TABLE IF NOT EXISTS change (no INTEGER PRIMARY KEY AUTOINCREMENT, process INT NOT NULL, seen TEXT NOT NULL)"
 )
 
 
@@ -107,7 +106,7 @@ class ChangeList:
     def list_all(self) -> list[ListedChange]:
         """Return every change of the list, the first one first."""
         with self._lock:
-            rows = self._database.execute("SELECT no, process, seen FROM change ORDER BY no").fetchall()
+            rows: list[Any] = self._database.execute("SELECT no, process, seen FROM change ORDER BY no").fetchall()
         return [ListedChange(number, process, _decode(seen)) for number, process, seen in rows]
 
     def is_over(self, change: ListedChange) -> bool:

@@ -202,7 +202,7 @@ class Vault:
     def follow_changes(self) -> int:
         """Have the files show the changes that are listed and over; how many of them they show now.
 
-        What cannot be written stays listed, and `complete` tries it again. Of files that are left alone, nothing is listed.
+        What cannot be written stays listed, and `complete` tries it again. If the files are left alone, nothing stays.
         """
         due = {
             change.number: change.visible
@@ -215,7 +215,9 @@ class Vault:
             self.changes.remove(due)
             return 0
         done = self._follow_listed(due)
-        if len(done) < len(due) and len(due) > 1:  # one by one: else what is wrong with one file would hold up all others
+        if (
+            len(done) < len(due) and len(due) > 1
+        ):  # one by one: else what is wrong with one file would hold up all others
             for number in due.keys() - {*done}:
                 done += self._follow_listed({number: due[number]})
         self._failed |= due.keys() - {*done}

@@ -119,12 +119,8 @@ def find_unembedded(
 
     Those that stand under no other come first, then the newest. None when there are none, or more than `most`.
     """
-    changed, updated, number, seen = retry_while_busy(
-        lambda: connection.execute(
-            "SELECT seq, updated, ifnull(embedder.no, 0), ifnull(seen_seq, 0) FROM state LEFT JOIN embedder ON name = ?",
-            (embedder,),
-        ).get
-    )
+    sql = "SELECT seq, updated, ifnull(embedder.no, 0), ifnull(seen_seq, 0) FROM state LEFT JOIN embedder ON name = ?"
+    changed, updated, number, seen = retry_while_busy(lambda: connection.execute(sql, (embedder,)).get)
     if seen >= changed:
         return None
     condition = within(bounds, compute_store_time(now, updated), by_row=True)
