@@ -208,7 +208,7 @@ def test_top_k_is_the_most_of_each_kind(api: Api) -> None:
         api.told(f"I climbed the mountain number {n}.", session=f"s{n}", at=T + n * DAY)
         api.run(f"run{n}", at=T + n * DAY + HOUR)
     for k in (1, 2, 100):
-        assert len(ids(api.search("mountain", top_k=k))) == min(k, 3)
+        assert len(ids(api.search("mountain", top_k=k, method="keyword"))) == min(k, 3)
         found = api.ok("search", agent_id="coder", query="login test", top_k=k)
         assert (len(found["agent_cases"]), len(found["agent_skills"])) == (min(k, 3), 1)
 
