@@ -38,6 +38,9 @@ class Wide:
         vector: NDArray[np.float32] = self.embed([text])[0]
         return vector
 
+    def embed_some(self, texts: Sequence[str], seconds: float) -> NDArray[np.float32]:
+        return self.embed(texts)
+
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         self.asked.set()
         if self.fails:
@@ -155,7 +158,7 @@ def test_a_search_is_not_degraded_by_another_scope(tmp_path: Path) -> None:
     with Engine.open(tmp_path, settings=QUIET, embedder=HashedEmbedder()) as memory:
         memory.write(DEMO, text="walrus")
         memory.settle()
-        memory.write(OTHER, text="narwhal")
+        memory.write_many([Draft(scope=OTHER, text=f"narwhal {number}") for number in range(65)])
         assert memory.search(Query("walrus", scope=DEMO)).degraded is None
         assert memory.search(Query("narwhal", scope=OTHER)).degraded is not None
 

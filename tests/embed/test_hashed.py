@@ -20,6 +20,12 @@ def test_every_vector_has_length_one_and_384_dimensions() -> None:
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1)
 
 
+def test_as_many_texts_are_embedded_as_there_is_time_for_and_the_first_in_any_case() -> None:
+    texts, embedder = ["one", "two", "three"], HashedEmbedder()
+    for seconds, count in ((-1.0, 1), (0.0, 1), (3600.0, 3)):
+        assert np.array_equal(embedder.embed_some(texts, seconds), embedder.embed(texts[:count]))
+
+
 def test_no_texts_give_no_rows() -> None:
     assert HashedEmbedder().embed([]).shape == (0, 384)
 

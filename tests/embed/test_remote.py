@@ -173,6 +173,26 @@ def test_a_busy_endpoint_is_asked_again_after_the_time_it_names(
     assert waits == [7.0, 1.0, 30.0]
 
 
+def test_while_someone_waits_an_endpoint_is_asked_once_for_a_few_texts(remote: Remote, script: Script) -> None:
+    texts = [f"text {number}" for number in range(100)]
+    (vector,) = remote.embed_some(texts, 0.03)  # nothing is known yet of how long it takes
+    assert np.allclose(vector, HashedEmbedder().embed(texts[:1])[0], atol=1e-6)
+    vectors = remote.embed_some(texts, 0.03)
+    assert 1 <= len(vectors) <= 16
+    assert np.allclose(vectors, HashedEmbedder().embed(texts[: len(vectors)]), atol=1e-6)
+    assert [len(request.texts) for request in script.requests] == [1, len(vectors)]
+
+
+def test_a_failure_while_someone_waits_is_not_repeated_and_leaves_questions_alone(
+    remote: Remote, script: Script, waits: list[float]
+) -> None:
+    script.replies = [fails(500)]
+    with pytest.raises(Unavailable, match="answered 500"):
+        remote.embed_some(["text"], 0.03)
+    assert (len(script.requests), waits) == (1, [])
+    assert remote.embed_query("text").shape == (384,)
+
+
 def test_an_endpoint_that_always_fails_is_given_up(remote: Remote, script: Script, waits: list[float]) -> None:
     script.always = fails(500)
     with pytest.raises(Unavailable, match=f"{script.url}/embeddings answered 500 Internal Server Error"):

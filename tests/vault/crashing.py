@@ -1,7 +1,7 @@
 """Children that are killed while they write the vault. Run as a script: a fork for each line of code to die at.
 
 It prints, for each, whether the child died there, and what whoever started next found and left. The last word says what
-the children do: they write, or have a file vanish and return.
+the children do: they write, write later, or have a file vanish and return.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from cofio.conversations.conversations import Conversations, Project
 from cofio.extract.extractor import Message
 from cofio.values.changes import Edit
 from cofio.values.records import Kind, Scope
+from cofio.vault.follower import MirrorQueue
 from cofio.vault.layout import SHOWN
 from cofio.vault.sync import VaultSync
 from cofio.vault.vault import Vault
@@ -69,6 +70,25 @@ def work(store: Path, line: int) -> None:
         (fact, *_) = engine.list(Project().owner("user", "alice"), kinds=(Kind.FACT,), newest=False)
         conversations.apply([Edit(id=fact.id, fields={"text": "Alice lives in Oslo, in Norway."})])
         conversations.deleter.delete_session(Project(), "first")
+        sys.settrace(None)
+        vault.close()
+
+
+def queue(store: Path, line: int) -> None:
+    """Do the same as a server does, whose files follow later; die at so manieth line of the vault's code."""
+    with Engine.open(store, settings=SETTINGS) as engine:
+        vault = Vault(engine, store / "vault")
+        conversations = Conversations(engine, mirror=MirrorQueue(vault, lambda: None))
+        say(conversations, "I live in Oslo and my dog is called Rex.", "first")
+        vault.follow_changes()
+        sys.settrace(death(line))
+        say(conversations, "I work as a nurse. I love jazz.", "second")
+        (fact, *_) = engine.list(Project().owner("user", "alice"), kinds=(Kind.FACT,), newest=False)
+        conversations.apply([Edit(id=fact.id, fields={"text": "Alice lives in Oslo, in Norway."})])
+        vault.follow_changes()
+        say(conversations, "I have a cat, Tom.", "third")
+        conversations.deleter.delete_session(Project(), "first")
+        vault.follow_changes()
         sys.settrace(None)
         vault.close()
 
@@ -165,7 +185,7 @@ def forked(does: Any) -> int:
 
 
 def main(folder: Path, first: int, step: int, what: str) -> None:
-    does, seen_to = {"write": (work, recover), "vanish": (vanish, recall)}[what]
+    does, seen_to = {"write": (work, recover), "queue": (queue, recover), "vanish": (vanish, recall)}[what]
     line = first
     while True:
         store = folder / str(line)

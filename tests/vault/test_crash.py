@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from cofio import Engine
 from cofio.config.address import StoreAddress
 from cofio.conversations.conversations import Conversations
@@ -37,8 +39,9 @@ def test_a_crash_while_something_is_forgotten_or_taken_back_loses_nothing(tmp_pa
         assert (each["problems"], each["same"], each["quiet"]) == (0, True, True), each
 
 
-def test_a_crash_at_each_step_is_made_good_by_the_next_start(tmp_path: Path) -> None:
-    for each in crashes("write", tmp_path, STEP):
+@pytest.mark.parametrize("what", ["write", "queue"])
+def test_a_crash_at_each_step_is_made_good_by_the_next_start(tmp_path: Path, what: str) -> None:
+    for each in crashes(what, tmp_path, STEP):
         assert each["records"] == each["left"] == each["entries"], each
         assert (each["taken"], each["problems"], each["written"]) == (0, 0, 0), each
         assert each["same"], each

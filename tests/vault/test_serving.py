@@ -16,6 +16,7 @@ from typing import Any
 
 from cofio.config.address import StoreAddress
 
+from ..waiting import wait_until
 from .conftest import tree
 
 T = 1779967836000
@@ -35,7 +36,7 @@ def post(address: str, call: str, **body: Any) -> Any:
 
 
 @contextmanager
-def served(store: Path) -> Iterator[tuple[str, list[str]]]:
+def served(store: Path, end: str = "terminate") -> Iterator[tuple[str, list[str]]]:
     """A server's address, and what it says on stderr, which is whole once it has ended."""
     environ = {**os.environ, "COFIO_EMBEDDER": "none", "COFIO_SYNC": "normal"}
     command = [sys.executable, "-m", "cofio", "--store", str(store), "serve", "--port", "0"]
@@ -49,7 +50,7 @@ def served(store: Path) -> Iterator[tuple[str, list[str]]]:
                     yield found[0], said
                     return
         finally:
-            server.terminate()
+            (server.kill if end == "kill" else server.terminate)()
             said += server.stderr.read().splitlines()
             server.wait(PATIENCE)
 
@@ -69,7 +70,8 @@ def count(address: str) -> int:
 def test_a_server_writes_files_and_takes_in_what_another_program_saves(store: StoreAddress, tmp_path: Path) -> None:
     with served(tmp_path / "store") as (address, _):
         say(address, "I live in Oslo.", "s")
-        (file,) = (store.home / "vault").rglob("episode-2026-05-28.md")
+        file = store.home / "vault/default_app/default_project/users/alice/episodes/episode-2026-05-28.md"
+        wait_until(file.exists)
         subprocess.run([sys.executable, "-c", EDIT, str(file)], check=True)
         until = time.monotonic() + PATIENCE
         text = ""
@@ -78,6 +80,25 @@ def test_a_server_writes_files_and_takes_in_what_another_program_saves(store: St
         assert "Bergen" in text
         post(address, "delete", user_id="alice")
         assert not file.exists()
+
+
+def test_a_server_that_is_killed_after_a_flush_leaves_a_vault_that_the_next_completes(tmp_path: Path) -> None:
+    store, cities = tmp_path / "store", [f"City{number}" for number in range(4)]
+    file = store / "vault/default_app/default_project/users/alice/episodes/episode-2026-05-28.md"
+    for number, city in enumerate(cities):
+        with served(store, end="kill") as (address, _):
+            if number == 1:  # what a person writes meanwhile is not lost either
+                wait_until(file.exists)
+                file.write_text(file.read_text().replace("<!-- entry:", "A note of my own.\n<!-- entry:", 1))
+            say(address, f"I live in {city}.", f"s{number}")
+    with served(store) as (address, _):
+        wait_until(lambda: all(city in file.read_text() for city in cities))
+    text = file.read_text()
+    assert text.count("<!-- entry:") == text.count("<!-- /entry:") == len(cities)
+    assert len({text.count(city) for city in cities}) == 1
+    assert text.count("A note of my own.") == 1
+    assert "entry_count: 4" in text
+    assert [name for name in tree(store / "vault") if ".conflict-" in name] == []
 
 
 def test_a_server_on_an_emptied_memory_says_so_serves_and_leaves_the_files_alone(tmp_path: Path) -> None:

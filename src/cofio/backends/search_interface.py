@@ -67,6 +67,20 @@ class Surroundings:
     """The cosine of those that have a vector."""
 
 
+class UnembeddedRecords(Protocol):
+    """Records that have no vector of their present text, which others may be about to embed, too."""
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The texts to embed, the most important first."""
+
+    def store(self, vectors: Vector) -> bool:
+        """Store vectors of the first of the texts, but not for records whose text changed meanwhile.
+
+        Nothing is stored when others are writing and do not end soon, or when it fails; whether it was stored.
+        """
+
+
 class Searcher(Protocol):
     """A search within one Bounds: no call returns anything that is outside of them.
 
@@ -84,6 +98,13 @@ class Searcher(Protocol):
 
         Raises:
             Invalid: the vector has another size than the embedder's vectors in this store.
+        """
+
+    def find_unembedded(self, embedder: str, limit: int, most: int) -> UnembeddedRecords | None:
+        """Return up to `limit` of the records that changed lately and have no vector of this embedder yet.
+
+        Those that stand under no other come first, and then the newest. None if there are none, or more than `most`. No
+        snapshot is held from here on.
         """
 
     def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:

@@ -44,7 +44,7 @@ class Conversations:
     ) -> None:
         """`zone` is where days begin and end, and the one that dates are told in; `reader` is a model, if any.
 
-        The `mirror` follows each change, before the call that made it returns.
+        The `mirror` follows each change.
         """
         self.engine = engine
         self._zone = zone

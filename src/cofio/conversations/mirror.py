@@ -31,9 +31,12 @@ class VisibleRecord(NamedTuple):
 class Mirror(Protocol):
     """Shows what is remembered somewhere else."""
 
-    def track_change(self, visible: Sequence[VisibleRecord]) -> AbstractContextManager[Answers]:
-        """Around a change of what is seen: it has followed when this ends, and if it is cut off, it follows later.
+    def track_change(
+        self, visible: Sequence[VisibleRecord], *, at_once: bool = False
+    ) -> AbstractContextManager[Answers]:
+        """Around a change of what is seen: it follows soon after this ends, also if it is cut off.
 
+        If it is to be `at_once`, it has followed when this ends.
         What the change came to is to be added to the list that this gives.
         """
 
@@ -42,11 +45,12 @@ class Mirror(Protocol):
 
 
 def apply_mirrored(engine: Engine, mirror: Mirror | None, changes: Sequence[Change]) -> Answers:
-    """Make changes, as `Engine.apply` does, and have the mirror follow."""
+    """Make changes, as `Engine.apply` does, and have the mirror follow: at once if something is forgotten."""
     visible = [] if mirror is None else [*_find_visible(engine, changes)]
     if mirror is None or not visible:
         return engine.apply(changes)
-    with mirror.track_change(visible) as answers:
+    forgets = any(isinstance(change, Delete | Drop) for change in changes)
+    with mirror.track_change(visible, at_once=forgets) as answers:
         answers += engine.apply(changes)
     return answers
 

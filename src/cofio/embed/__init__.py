@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Protocol
 
 from ..values.errors import Invalid
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     import numpy as np
@@ -41,6 +42,13 @@ class Embedder(Protocol):
             Unavailable: the model is out of reach or talks nonsense.
         """
 
+    def embed_some(self, texts: Sequence[str], seconds: float) -> NDArray[np.float32]:
+        """One row for each of the first texts, for which someone waits: as many as about `seconds` allow, at least one.
+
+        Raises:
+            Unavailable: the model is out of reach or talks nonsense.
+        """
+
 
 def open_embedder(name: str, *, models: Path, url: str = "", model: str = "", key: str = "") -> Embedder | None:
     """The embedder of that name, or None for `none`; nothing is loaded or asked before it is first used.
@@ -67,6 +75,21 @@ def open_embedder(name: str, *, models: Path, url: str = "", model: str = "", ke
 
             return HashedEmbedder()
     raise Invalid("embedder", f"{name!r} is not one of minilm, remote, hashed, none")
+
+
+def embed_in_turn(
+    embed: Callable[[Sequence[str]], NDArray[np.float32]], texts: Sequence[str], seconds: float
+) -> NDArray[np.float32]:
+    """Embed one text after the other while the next is likely to be done within `seconds`; the first in any case."""
+    import numpy as np
+
+    began, vectors = time.monotonic(), []
+    for text in texts:
+        vectors.append(embed([text]))
+        elapsed = time.monotonic() - began
+        if elapsed + elapsed / len(vectors) > seconds:
+            break
+    return np.concatenate(vectors)
 
 
 def replace_surrogates(text: str) -> str:

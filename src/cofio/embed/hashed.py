@@ -6,7 +6,7 @@ import re
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from . import replace_surrogates
+from . import embed_in_turn, replace_surrogates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,6 +35,10 @@ class HashedEmbedder:
         """The vector of a question."""
         vector: NDArray[np.float32] = self.embed([text])[0]
         return vector
+
+    def embed_some(self, texts: Sequence[str], seconds: float) -> NDArray[np.float32]:
+        """One row for each of the first texts, as many as about `seconds` allow."""
+        return embed_in_turn(self.embed, texts, seconds)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row of length one for each text."""

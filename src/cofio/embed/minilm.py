@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from ..system.processes import run_after_fork
 from ..values.errors import Unavailable
-from . import replace_surrogates
+from . import embed_in_turn, replace_surrogates
 from .runtime import import_onnxruntime
 
 if TYPE_CHECKING:
@@ -150,6 +150,10 @@ class MiniLM:
         """The vector of a question."""
         vector: NDArray[np.float32] = self.embed([text])[0]
         return vector
+
+    def embed_some(self, texts: Sequence[str], seconds: float) -> NDArray[np.float32]:
+        """One row for each of the first texts, as many as about `seconds` allow."""
+        return embed_in_turn(self.embed, texts, seconds)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row of length one for each text; what comes after its first 256 tokens does not count.

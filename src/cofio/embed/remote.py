@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BATCH = 64
+_MOST_AT_ONCE, _SOME_SECONDS = 16, 1.0  # texts that are embedded while someone waits, and for how long, about
 _TRIES = 4
 _REST = 30.0  # seconds: a search that has its words should not wait for an endpoint that was down a moment ago
 _HURRY = 3.0  # seconds that a question waits for its vector
@@ -60,6 +62,8 @@ class Remote:
         self._model = model
         self._id = f"remote:{model}@{address.host}"
         self._dimensions: int | None = None
+        self._pace = _SOME_SECONDS
+        """The seconds that a text took when the endpoint last answered."""
         self._lock = Lock()
 
     @property
@@ -98,7 +102,21 @@ class Remote:
         vector: NDArray[np.float32] = self._embed_batch([text], hurried=True)[0]
         return vector
 
-    def _embed_batch(self, texts: Sequence[str], *, hurried: bool = False) -> NDArray[np.float32]:
+    def embed_some(self, texts: Sequence[str], seconds: float) -> NDArray[np.float32]:
+        """Return the vectors of the first texts: the endpoint is asked once, and given a few seconds.
+
+        No endpoint answers as soon as a model that is here, so `seconds` do not say how many texts it is asked for.
+        They are 16 at most, and no more than it should answer in a second, by the time that its last answer took.
+
+        Raises:
+            Unavailable: the endpoint cannot be reached, refuses, or answers something else than vectors.
+        """
+        count = min(_MOST_AT_ONCE, int(_SOME_SECONDS / self._pace)) or 1
+        return self._embed_batch(texts[:count], hurried=True, may_rest=False)
+
+    def _embed_batch(
+        self, texts: Sequence[str], *, hurried: bool = False, may_rest: bool = True
+    ) -> NDArray[np.float32]:
         # Endpoints refuse an empty text, and with it the whole batch.
         body = {"model": self._model, "input": [replace_surrogates(text[:_MAX_CHARACTERS]) or " " for text in texts]}
 
@@ -106,7 +124,10 @@ class Remote:
             answer = post(body)
             return answer if isinstance(answer, Trouble) else self._parse_vectors(answer, len(texts))
 
-        return self._endpoint.ask(attempt, hurried=hurried)
+        began = time.monotonic()
+        vectors = self._endpoint.ask(attempt, hurried=hurried, may_rest=may_rest)
+        self._pace = max(1e-6, (time.monotonic() - began) / len(texts))
+        return vectors
 
     def _parse_vectors(self, answer: bytes, count: int) -> NDArray[np.float32] | Trouble:
         import numpy as np

@@ -160,8 +160,12 @@ class Endpoint:
         if client is not None:
             client.close()
 
-    def ask(self, attempt: Callable[[Post], Answer | Trouble], *, hurried: bool = False) -> Answer:
+    def ask(
+        self, attempt: Callable[[Post], Answer | Trouble], *, hurried: bool = False, may_rest: bool = True
+    ) -> Answer:
         """Run `attempt`, which posts once or more, until it gives an answer; a moment of trouble is waited for.
+
+        After a failure the endpoint is left alone for a while, unless `may_rest` is false: for work that is optional.
 
         Raises:
             Failed: the endpoint could not be asked, or did not answer.
@@ -186,7 +190,7 @@ class Endpoint:
             failures += 1
             pause = self._find_wait(outcome, failures)
             if not outcome.is_temporary or failures >= tries or self._clock() + pause >= deadline:
-                raise self._describe(outcome, failures)
+                raise self._describe(outcome, failures, may_rest=may_rest)
             self._sleep(pause)
 
     def _pause(self, seconds: float) -> None:
@@ -204,10 +208,10 @@ class Endpoint:
             return LONGEST_WAIT if self._policy.shortens_waits else float("inf")
         return max(least, trouble.retry_after)
 
-    def _describe(self, trouble: Trouble, failures: int) -> Failed:
+    def _describe(self, trouble: Trouble, failures: int, *, may_rest: bool) -> Failed:
         if trouble.reason == "nonsense":
             return Nonsense(f"{self.name} {trouble.problem}")
-        if trouble.is_temporary and self._policy.rest:
+        if trouble.is_temporary and self._policy.rest and may_rest:
             rest = self._policy.rest
             if not self._policy.shortens_waits:
                 rest = min(max(rest, trouble.retry_after), LONGEST_REST)

@@ -53,6 +53,7 @@ from ..values.records import (
 from . import search as searching
 from .background import BackgroundWork
 from .embedding import EngineEmbedder
+from .fresh_vectors import FreshVectors
 from .opening import open_backend, resolve_store
 from .record_reader import RecordReader, Records, make_bounds
 from .retries import BUSY, TRIES, retry_changes
@@ -89,6 +90,7 @@ class Engine(RecordReader):
         super().__init__(backend)
         self._turns = Turns()
         self._embedding = EngineEmbedder(self.settings, embedder)
+        self._fresh_vectors = FreshVectors()
         self._background = BackgroundWork(backend, self._embedding.open, partial(_purge_checkpoints, backend))
         # Run by close(), or when the engine is dropped without it, or when the interpreter ends.
         self._release = weakref.finalize(self, _release, self._background, backend)
@@ -346,14 +348,17 @@ class Engine(RecordReader):
         # Embedded before the search begins: no snapshot is held while a model works.
         vector = searching.embed_query(query, embedder, self._embedding.missing)
         bounds = Bounds(scope=query.scope, exact=query.exact, kinds=query.kinds, filter=query.filter)
-        with self._turns.take(), self._backend.search(bounds) as searcher:
-            return searching.search(
-                searcher,
-                query,
-                vector,
-                floor=self.settings.floor if query.floor is None else query.floor,
-                fusion=self.settings.fusion,
-            )
+        with self._backend.search(bounds) as searcher:
+            if embedder is not None and vector.vector is not None and not self.read_only:
+                self._fresh_vectors.add(searcher, embedder, query.scope)
+            with self._turns.take():
+                return searching.search(
+                    searcher,
+                    query,
+                    vector,
+                    floor=self.settings.floor if query.floor is None else query.floor,
+                    fusion=self.settings.fusion,
+                )
 
     def nearest(
         self,

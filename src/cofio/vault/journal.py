@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -270,12 +270,6 @@ class Journal:
             )
             for row, process, visible in rows
         ]
-
-    def find_pending(self, entries: Collection[VisibleRecord]) -> set[VisibleRecord]:
-        """Return those of the entries that a change under way is of."""
-        pending = {each for _, _, visible in self.list_pending() for each in visible} if entries else set()
-        scopes = [each.scope for each in pending if each.kind is None]
-        return {each for each in entries if each in pending or any(each.scope in scope for scope in scopes)}
 
     def set_fault(self, path: str, problem: str = "") -> None:
         """Keep why a file could not be written, or that it could."""

@@ -16,6 +16,8 @@ from ..system.disk import leads_elsewhere
 from ..system.safe_files import check_entries
 from ..values.errors import Unavailable
 from .attachment import Attachment
+from .change_list import NAME
+from .follower import Follower, MirrorQueue
 from .journal import Journal, JournalError
 from .layout import STATE
 from .sync import SyncResult, VaultSync
@@ -92,7 +94,8 @@ def _check_links(store: Path, folder: Path) -> None:
             " remove it, or let it count with `cofio trust`"
         )
     check_entries(folder, folders=(STATE,))
-    check_entries(folder / STATE, files=("state.db", "state.db-wal", "state.db-shm", "state.db-journal"))
+    names = (f"{name}{suffix}" for name in ("state.db", NAME) for suffix in ("", "-wal", "-shm", "-journal"))
+    check_entries(folder / STATE, files=[*names])
 
 
 @contextmanager
@@ -121,26 +124,36 @@ class AttachedVault:
         self._on_sync = on_sync
         self._lock = threading.Lock()
         self._vault: Vault | None = None
+        self._follower: Follower | None = None
         self._watcher: Watcher | None = None
 
-    def mirror(self, engine: Engine) -> Vault | None:
-        """What follows the memory; None when the settings turn it off."""
+    def mirror(self, engine: Engine) -> MirrorQueue | None:
+        """What lists changes of the memory for the files to follow; None when the settings turn the vault off."""
         with self._lock:
             if self._vault is None:
                 self._vault = open_vault(engine, self._store, self._settings)
-            return self._vault
+            if self._vault is None:
+                return None
+            if self._follower is None:
+                self._follower = Follower(self._vault)
+                self._follower.start()
+            return MirrorQueue(self._vault, self._follower.notice)
 
     def watch(self, conversations: Conversations) -> None:
         """Complete what a crash left, and watch from now on."""
-        vault = self.mirror(conversations.engine)
-        if vault is not None and self._watcher is None:
-            vault.complete()
-            self._watcher = Watcher(VaultSync(vault, conversations), self._on_sync)
+        self.mirror(conversations.engine)
+        if self._vault is not None and self._watcher is None:
+            self._vault.complete()
+            # What people do to the files is followed at once: it is compared with what they are to say then.
+            own = Conversations(conversations.engine, zone=self._settings.zone, mirror=self._vault)
+            self._watcher = Watcher(VaultSync(self._vault, own), self._on_sync)
             self._watcher.start()
 
     def close(self) -> None:
-        """Stop watching, and close the files."""
+        """Stop watching, have the files follow what is listed, and close them."""
         if self._watcher is not None:
             self._watcher.stop()
+        if self._follower is not None:
+            self._follower.stop()
         if self._vault is not None:
             self._vault.close()

@@ -233,7 +233,7 @@ class VaultSync:
         with vault.journal.lock():
             # Now no other process is about to take out what a call has just deleted.
             lost = [visible for path in paths for visible in self._find_unrecorded(path, expected.get(path, set()))]
-            count, entries = len(lost) - len(vault.journal.find_pending(lost)), vault.journal.count_entries()
+            count, entries = len(lost) - len(vault.find_pending(lost)), vault.journal.count_entries()
             if count and is_too_much(count, entries):
                 reason = vault.attachment.detach(count, entries)
         if reason:
@@ -471,7 +471,7 @@ class _FileComparison:
         finding, visible = SyncFinding(path=self._name, entry=key), VisibleRecord(located.home, located.kind, key)
         if written is not None:
             stale.add(key)
-            is_trashed = theirs is not None and not self._vault.journal.find_pending([visible])
+            is_trashed = theirs is not None and not self._vault.find_pending([visible])
             text = "is forgotten, and is not here any more"
             self._synced.rewritten.append(
                 replace(finding, text=f"{text}; its text is in the trash" if is_trashed else text)

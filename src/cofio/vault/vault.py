@@ -1,4 +1,4 @@
-"""The vault: every episode, fact, profile, case and skill as a Markdown file, written before a call returns.
+"""The vault: every episode, fact, profile, case and skill as a Markdown file.
 
 The database is the truth. A file is written after the change that it shows; what is under way is taken down before, so
 that the next process to start after a crash completes it. An entry is replaced only where it stands: what a person has
@@ -25,6 +25,7 @@ from ..values.query import MAX_LIST
 from ..values.records import Draft, Kind, Record, Scope
 from ..values.scopes import CONVERSATIONS
 from .attachment import Attachment
+from .change_list import ChangeList
 from .journal import UNKNOWN, Extent, Journal, JournalError, JournalFile, WrittenEntry, digest
 from .layout import SHOWN, TRACKS, Layout, Location, Parts, join_parts, make_sort_key, parse_day
 from .renderer import Renderer, get_time, split_entries
@@ -56,6 +57,9 @@ class Vault:
         self.folder = folder
         self.tree = Tree(folder)
         self.journal = Journal(folder)
+        self.changes = ChangeList(folder)
+        self._failed: set[int] = set()
+        """The listed changes that could not be written, and are tried again by the next start."""
         self.layout = Layout(folded=(folder / ".STATE").exists(), folders=self.journal)
         self.attachment = Attachment(engine, self.journal, folder)
         self.trash = Trash(self.tree)
@@ -73,6 +77,9 @@ class Vault:
 
     def _begin(self) -> None:
         """See whose files these are, and what their folders are called."""
+        if self.changes.was_lost:
+            with self.journal.lock():
+                self.journal.set_about(complete="")
         if not self.journal.get_about("folders"):
             with self.journal.lock():
                 for path, _ in self.tree.walk():
@@ -137,11 +144,12 @@ class Vault:
     def close(self) -> None:
         """Close the vault; what was written is forced to the disk first."""
         self.settle()
+        self.changes.close()
         self.journal.close()
 
     @contextmanager
-    def track_change(self, visible: Sequence[VisibleRecord]) -> Iterator[Answers]:
-        """Around a change in the database: when this ends, the files show it.
+    def track_change(self, visible: Sequence[VisibleRecord], *, at_once: bool = True) -> Iterator[Answers]:
+        """Around a change in the database: when this ends, the files show it, whether or not that is needed `at_once`.
 
         A file that cannot be written does not fail the call, which has done what it was asked for: that is kept for
         `cofio vault status` to tell, and tried again by the next start.
@@ -185,9 +193,57 @@ class Vault:
                 if self.follow(visible) and (process == os.getpid() or not is_running(process)):
                     self.journal.end(number)
                     done += 1
+        self._failed.clear()
+        done += self.follow_changes()
         self.tree.tidy(time.time_ns() - LEFTOVER)
         self.purge()
         return done
+
+    def follow_changes(self) -> int:
+        """Have the files show the changes that are listed and over; how many of them they show now.
+
+        What cannot be written stays listed, and `complete` tries it again. If the files are left alone, nothing stays.
+        """
+        due = {
+            change.number: change.visible
+            for change in self.changes.list_all()
+            if change.number not in self._failed and self.changes.is_over(change)
+        }
+        if not due:
+            return 0
+        if not self._is_attached():
+            self.changes.remove(due)
+            return 0
+        done = self._follow_listed(due)
+        if (
+            len(done) < len(due) and len(due) > 1
+        ):  # one by one: else what is wrong with one file would hold up all others
+            for number in due.keys() - {*done}:
+                done += self._follow_listed({number: due[number]})
+        self._failed |= due.keys() - {*done}
+        return len(done)
+
+    def _follow_listed(self, due: Mapping[int, Sequence[VisibleRecord]]) -> list[int]:
+        """Follow listed changes, and strike them off if all could be written; the numbers of these."""
+        with self.journal.lock():
+            is_written = self.follow([each for visible in due.values() for each in visible])
+        if not is_written:
+            return []
+        self.changes.remove(due)  # after the journal has it: a crash between the two costs only the repetition
+        return [*due]
+
+    def find_pending(self, entries: Collection[VisibleRecord]) -> set[VisibleRecord]:
+        """Return those of the entries that a change is of which is under way, or which the files have yet to follow."""
+        if not entries:
+            return set()
+        pending = {each for _, _, visible in self.journal.list_pending() for each in visible}
+        pending |= {each for change in self.changes.list_all() for each in change.visible}
+        scopes = [each.scope for each in pending if each.kind is None]
+        return {each for each in entries if each in pending or any(each.scope in scope for scope in scopes)}
+
+    def count_unfinished(self) -> int:
+        """How many changes the files have yet to follow."""
+        return len(self.journal.list_pending()) + len(self.changes.list_all())
 
     def purge(self) -> None:
         """Empty the trash of what has been in it for days."""
@@ -445,7 +501,7 @@ class Vault:
     def _trash_unrecorded(self, path: Parts, unrecorded: Mapping[VisibleRecord, str]) -> None:
         """Keep in the trash how entries read that have no record, unless a call is known to have deleted it."""
         left = [visible for visible in unrecorded if visible not in self._targets]
-        pending = self.journal.find_pending(left)
+        pending = self.find_pending(left)
         left = [visible for visible in left if visible not in pending]
         for visible in left:
             self.trash.put(visible, unrecorded[visible], None)

@@ -201,6 +201,14 @@ def test_each_mode_searches_by_what_it_says(tools: Tools) -> None:
     assert default.text == tools.search_context(query="zebra riding", search_mode="hybrid").text
 
 
+@pytest.mark.requirement("search.modes.semantic")
+def test_what_was_written_a_moment_ago_is_found_by_its_meaning(tools: Tools) -> None:
+    for topic, text in (("Words", "zebra crossing"), ("Other", "horse riding")):
+        tools.write(topic, text)
+        (best, *_) = tools.search_context(query=text, search_mode="semantic", min_score=0).data["hits"]
+        assert best["topic"] == topic
+
+
 @pytest.mark.requirement("search.modes.fallback")
 def test_without_a_model_words_are_searched_and_that_is_said(default_store: StoreAddress, folder: Path) -> None:
     settings = replace(SETTINGS, embedder="minilm", models=str(folder / "no-models"))
@@ -364,7 +372,9 @@ def test_everywhere_folds_what_was_said_once_into_one_hit_with_its_day(tools: To
         said.text.split("\n\n---\n\n")[0],
     )
     # So many hits as are asked for, each of another conversation.
-    both = tools.search_context(query="allergic to espressos, peanuts", everywhere=True, top_k=2, min_score=0)
+    both = tools.search_context(
+        query="allergic to espressos, peanuts", everywhere=True, top_k=2, min_score=0, search_mode="bm25"
+    )
     assert sorted(re.findall(r"\*\*said:\*\* (\S+)", both.text)) == ["2026-03-05", "2026-03-06"]
 
 

@@ -208,7 +208,7 @@ def test_top_k_is_the_most_of_each_kind(api: Api) -> None:
         api.told(f"I climbed the mountain number {n}.", session=f"s{n}", at=T + n * DAY)
         api.run(f"run{n}", at=T + n * DAY + HOUR)
     for k in (1, 2, 100):
-        assert len(ids(api.search("mountain", top_k=k))) == min(k, 3)
+        assert len(ids(api.search("mountain", top_k=k, method="keyword"))) == min(k, 3)
         found = api.ok("search", agent_id="coder", query="login test", top_k=k)
         assert (len(found["agent_cases"]), len(found["agent_skills"])) == (min(k, 3), 1)
 
@@ -365,6 +365,18 @@ def test_a_search_finds_what_the_call_before_it_made(api: Api) -> None:
         word = topic.rstrip(".").split()[-1]
         for method in ("keyword", "hybrid"):
             assert f"s{n}" in [each["session_id"] for each in api.search(word, method=method)["episodes"]], word
+
+
+@pytest.mark.requirement("method.vector", "consistency.read")
+def test_a_search_by_meaning_finds_what_was_flushed_a_moment_ago(store: StoreAddress) -> None:
+    with serving(store, embedder=HashedEmbedder()) as (api, _):
+        for n, topic in enumerate(TOPICS):
+            api.told(topic, session=f"s{n}", at=T + n * MINUTE)
+            (first, *_) = api.search(topic, method="vector")["episodes"]
+            assert first["session_id"] == f"s{n}"
+        api.add(said("I keep bees on the roof.", T + HOUR), session="waits")
+        (hit, *_) = api.search("I keep bees on the roof.", method="vector", include_unprocessed=True)["message_hits"]
+        assert hit["session_id"] == "waits"
 
 
 @pytest.mark.requirement("method.vector", "consistency.read")

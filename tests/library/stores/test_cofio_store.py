@@ -155,6 +155,13 @@ def test_a_search_by_meaning_uses_the_engines_own_vectors(store: CofioStore, mem
 
 
 @pytest.mark.requirement("cofio-store.meaning")
+def test_a_search_by_meaning_finds_what_was_put_a_moment_ago(store: CofioStore) -> None:
+    for key, text in (("a", "the cat sat on the mat"), ("b", "quarterly revenue report")):
+        run(store.put(NS, key, text))
+        assert run(store.search_by_meaning(NS, text))[0].item.key == key
+
+
+@pytest.mark.requirement("cofio-store.meaning")
 def test_a_search_by_meaning_without_an_embedder_says_so(tmp_path: Path) -> None:
     with Engine.open(tmp_path / "none", settings=QUIET) as engine, pytest.raises(Unavailable, match="no embedder"):
         run(CofioStore(engine).search_by_meaning(NS, "anything"))

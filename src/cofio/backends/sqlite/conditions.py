@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from ...values.query import AllOf, AnyOf, Bounds, Filter, Value, Where
-from ...values.records import Scope
+from ...values.records import NOT_SEARCHABLE, Scope
 from ...values.times import to_micros
 
 Bound = None | int | float | str | bytes
+SEARCHABLE = "kind NOT IN ('{}')".format("', '".join(sorted(NOT_SEARCHABLE)))
 
 
 @dataclass(slots=True)

@@ -376,17 +376,41 @@ class Database:
 
 
 class _BusyHandler:
-    """A busy handler with short sleeps: it waits up to PATIENCE for the other process."""
+    """A busy handler with short sleeps: it waits for the other process as long as its patience lasts."""
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float = PATIENCE) -> None:
+        self._patience = patience
         self._until = 0.0
 
     def __call__(self, tries: int) -> bool:
         now = time.monotonic()
         if tries == 0:
-            self._until = now + PATIENCE
+            self._until = now + self._patience
         time.sleep(random.uniform(0.0002, 0.001 if tries < 20 else 0.004))
         return now < self._until
+
+
+@contextmanager
+def write_derived(connection: apsw.Connection, patience: float) -> Iterator[None]:
+    """Open a transaction on a reader connection for what can be computed again; others have precedence.
+
+    It waits for other writers no longer than `patience`, and its commit not for the disk: a power cut may undo it.
+
+    Raises:
+        apsw.Error: another writes for longer, or the disk is full or failing; nothing was changed.
+    """
+    synchronous = connection.pragma("synchronous")
+    connection.set_busy_handler(_BusyHandler(patience))
+    connection.pragma("synchronous", "NORMAL")
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        connection.pragma("synchronous", synchronous)
+        connection.set_busy_handler(_BusyHandler())
 
 
 def begin_read(connection: apsw.Connection) -> None:

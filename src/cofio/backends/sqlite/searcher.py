@@ -23,14 +23,16 @@ import apsw
 from ...text.bm25 import WordScore
 from ...values.errors import Unavailable
 from ...values.query import Bounds
-from ...values.records import NOT_SEARCHABLE, Record
+from ...values.records import Record
 from ...values.times import to_micros
 from ..search_interface import Backlog, Candidate, Candidates, Surroundings
+from .conditions import SEARCHABLE as _SEARCHABLE
 from .conditions import within, within_scope
 from .database import Database, fetch
 from .keyword_search import Narrowing, WordSearch, is_narrowed
 from .record_rows import JSON_COLUMNS, decode_record
 from .store_time import compute_store_time
+from .vector_rows import SqliteUnembedded, find_unembedded
 from .word_index import IndexDamage, IndexHit, IndexSnapshot, WordIndex, open_wordless_snapshot, translate_damage
 
 if TYPE_CHECKING:
@@ -57,7 +59,6 @@ _ROW = f"{_FLAT_ROW}, scope, parent, position, author, created_at"
 _WORDS, _LAST_CHANGE, _TEXT_CHANGE, _CANDIDATE = 0, 1, 2, 3  # where in a row each stands or, the last, begins
 _NO_PARENT = tuple(Candidate._field_defaults.values())
 _HAS_PARENTS = "EXISTS (SELECT 1 FROM record WHERE parent IS NOT NULL)"
-_SEARCHABLE = "kind NOT IN ('{}')".format("', '".join(sorted(NOT_SEARCHABLE)))
 _AMONG = "no IN (SELECT value FROM carray(?))"
 _AROUND = (
     "no IN (SELECT near.no FROM carray(?) CROSS JOIN record AS seed ON seed.no = value"
@@ -139,6 +140,11 @@ class SqliteSearcher:
             # Nothing that the damaged snapshot has shown was returned: another can replace it.
             search = self._search_on(self._indexes.reopen_after_damage(self._connection, snapshot))
             return search.candidates(words, vector, embedder, depth=depth, flat_depth=flat_depth)
+
+    def find_unembedded(self, embedder: str, limit: int, most: int) -> SqliteUnembedded | None:
+        """Return records that changed lately and have no vector of their present text."""
+        self._leave_snapshot()
+        return find_unembedded(self._connection, embedder, self._bounds, to_micros(self._clock()), limit, most)
 
     def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:
         """Return the records near these under the same parent, but for those already weighed as candidates."""
@@ -366,9 +372,12 @@ class SnapshotSearch:
         vectors, many, facts = 0, False, self._facts
         if embedder and facts.embedded_upto < self._snapshot.state.seq:
             condition = within_scope(self._bounds)
+            if self._bounds.kinds:
+                condition.add(f"kind IN ({', '.join('?' * len(self._bounds.kinds))})", *self._bounds.kinds)
             counted, vectors = self._connection.execute(
-                f"SELECT count(*), ifnull(sum(vector.text_seq IS NOT record.text_seq AND {condition.sql}), 0)"
-                " FROM (SELECT no, text_seq, scope FROM record WHERE seq > ? LIMIT ?) AS record"
+                "SELECT count(*),"
+                f" ifnull(sum(vector.text_seq IS NOT record.text_seq AND {_SEARCHABLE} AND {condition.sql}), 0)"
+                " FROM (SELECT no, text_seq, scope, kind FROM record WHERE seq > ? LIMIT ?) AS record"
                 " LEFT JOIN vector ON vector.embedder = ? AND vector.no = record.no",
                 (*condition.values, facts.embedded_upto, MANY, facts.embedder),
             ).get

@@ -9,16 +9,27 @@ from typing import TYPE_CHECKING
 import apsw
 
 from ...text.tokenizer import build_embed_text
+from ...values.query import Bounds
 from ...values.records import NOT_SEARCHABLE
-from .database import Database, fetch
+from .conditions import SEARCHABLE, within
+from .database import Database, fetch, retry_while_busy, write_derived
+from .store_time import compute_store_time
 from .word_index import IndexState
 
 if TYPE_CHECKING:
     from ...values.changes import Vector
 
+PATIENCE = 0.02  # seconds that a search waits for other writers, to store the vectors that it made
+RECENT = 500  # changes that a search looks through for what has no vector yet
 _TEXT_ROW = (
     "SELECT record.no, record.text_seq, seq, kind, title, text, tags, record.data FROM record"
     " LEFT JOIN vector ON vector.embedder = ? AND vector.no = record.no"
+)
+_INSERT_MISSING = (  # unless the text has changed, or another was faster
+    "INSERT OR REPLACE INTO vector (embedder, no, vseq, text_seq, data)"
+    " SELECT ?1, record.no, ?2, record.text_seq, ?3 FROM record"
+    " LEFT JOIN vector ON vector.embedder = ?1 AND vector.no = record.no"
+    " WHERE record.no = ?4 AND record.text_seq = ?5 AND vector.text_seq IS NOT record.text_seq"
 )
 _TextRow = tuple[int, int, int, str, str, str, str, str]
 
@@ -47,11 +58,7 @@ class SqliteEmbedBatch:
             number, vseq, updated = _register(connection, self._embedder, width)
             for (row, text_seq, _), blob in zip(self._rows, data, strict=True):
                 vseq += 1
-                connection.execute(
-                    "INSERT OR REPLACE INTO vector (embedder, no, vseq, text_seq, data)"
-                    " SELECT ?, no, ?, text_seq, ? FROM record WHERE no = ? AND text_seq = ?",
-                    (number, vseq, blob, row, text_seq),
-                )
+                connection.execute(_INSERT_MISSING, (number, vseq, blob, row, text_seq))
             connection.execute(
                 "UPDATE embedder SET vseq = ?, seen_seq = max(seen_seq, ?), seen_at = ? WHERE no = ?",
                 (vseq, self._upto if self._number in (0, number) else 0, updated, number),
@@ -74,6 +81,67 @@ def fetch_batch(database: Database, embedder: str, limit: int) -> SqliteEmbedBat
         )
     upto = rows[-1][2] if len(rows) == limit else newest
     return SqliteEmbedBatch(database, embedder, number, [(row[0], row[1], _text(row)) for row in rows], upto)
+
+
+class SqliteUnembedded:
+    """Records that a search is about to miss, for which it may make vectors itself."""
+
+    def __init__(self, connection: apsw.Connection, embedder: str, rows: Sequence[tuple[int, int, str]]) -> None:
+        self._connection = connection
+        self._embedder = embedder
+        self._rows = rows
+        self.texts = tuple(text for _, _, text in rows)
+
+    def store(self, vectors: Vector) -> bool:
+        """Store the vectors of the first of the texts, unless others write just now; whether they are stored."""
+        data = [row.tobytes() for row in vectors.astype("<f2")]
+        try:
+            with write_derived(self._connection, PATIENCE):
+                dimensions = self._connection.execute(
+                    "SELECT dimensions FROM embedder WHERE name = ?", (self._embedder,)
+                ).get
+                if dimensions not in (None, 0, vectors.shape[1]):
+                    return False  # all others would have to be dropped, for which someone should not wait
+                number, vseq, _ = _register(self._connection, self._embedder, vectors.shape[1])
+                for (row, text_seq, _), blob in zip(self._rows, data, strict=False):
+                    vseq += 1
+                    self._connection.execute(_INSERT_MISSING, (number, vseq, blob, row, text_seq))
+                self._connection.execute("UPDATE embedder SET vseq = ? WHERE no = ?", (vseq, number))
+        except apsw.Error:  # another process writes much, or the disk fails: the search says what it missed
+            return False
+        return True
+
+
+def find_unembedded(
+    connection: apsw.Connection, embedder: str, bounds: Bounds, now: int, limit: int, most: int
+) -> SqliteUnembedded | None:
+    """Return up to `limit` records within bounds that changed lately and have no vector of their present text.
+
+    Those that stand under no other come first, then the newest. None when there are none, or more than `most`.
+    """
+    sql = "SELECT seq, updated, ifnull(embedder.no, 0), ifnull(seen_seq, 0) FROM state LEFT JOIN embedder ON name = ?"
+    changed, updated, number, seen = retry_while_busy(lambda: connection.execute(sql, (embedder,)).get)
+    if seen >= changed:
+        return None
+    condition = within(bounds, compute_store_time(now, updated), by_row=True)
+    missing = connection.execute(
+        "SELECT json_group_array(no ORDER BY parent IS NOT NULL, seq DESC)"
+        " FROM (SELECT no AS recent FROM record WHERE seq > ? ORDER BY seq DESC LIMIT ?)"
+        " CROSS JOIN record ON record.no = recent"
+        " WHERE (SELECT text_seq FROM vector WHERE vector.embedder = ? AND vector.no = record.no)"
+        f" IS NOT record.text_seq AND {SEARCHABLE} AND {condition.sql}",
+        (seen, RECENT, number, *condition.values),
+    ).get
+    numbers = json.loads(missing)
+    if not 0 < len(numbers) <= most:
+        return None
+    found: list[_TextRow] = fetch(
+        connection,
+        "SELECT no, text_seq, seq, kind, title, text, tags, data FROM json_each(?) CROSS JOIN record ON no = value",
+        (json.dumps(numbers[:limit]),),
+    )
+    rows = [(row[0], row[1], text) for row in found if (text := _text(row))]
+    return SqliteUnembedded(connection, embedder, rows) if rows else None
 
 
 def count_waiting(connection: apsw.Connection, embedder: str) -> int:

@@ -104,7 +104,7 @@ def _report_status(args: Namespace, vault: Vault) -> int:
     changed: list[Json] = [*sorted(name for name in {**files, **now} if files.get(name) != now.get(name))]
     conflicts: list[Json] = [*vault.list_conflicts()]
     faults = vault.journal.list_faults()
-    pending = len(vault.journal.list_pending())
+    pending = vault.count_unfinished()
     entries = render_count(vault.journal.count_entries(), "entry", "entries")
     message = f"the vault has {entries} in {render_count(len(now), 'file')}"
     message += f"; {render_count(len(changed), 'file')} to look at" if changed else ""

@@ -1,0 +1,51 @@
+"""How a search sees by meaning what was written a moment ago: it makes the few vectors that are missing itself."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from ..backends.search_interface import Searcher
+from ..embed import Embedder
+from ..values.errors import Unavailable
+from ..values.records import Scope
+
+BUDGET = 0.03  # seconds, about, that a search takes to make vectors; one it makes in any case
+LIMIT = 16  # records that a search gives a vector at most
+MOST = 64  # records within bounds without a vector; more of them are a bulk load, which the background sees to
+STORE_REST = 1.0  # seconds in which no search tries again, after another process kept one from storing its vectors
+EMBEDDER_REST = 30.0  # the same after an embedder failed
+LOCKS = 4  # searches of different scopes that make vectors at once; more would only take turns at the cores
+
+
+class FreshVectors:
+    """Gives vectors to the records that a search is about to miss, if they are few."""
+
+    def __init__(self) -> None:
+        self._locks = [threading.Lock() for _ in range(LOCKS)]
+        self._rest_until = 0.0
+
+    def add(self, searcher: Searcher, embedder: Embedder, scope: Scope) -> None:
+        """Embed what a search of the scope has no vectors for, as far as the budget goes.
+
+        What is left out, for want of time or because it failed, the search itself reports.
+        """
+        began = time.monotonic()
+        records = searcher.find_unembedded(embedder.id, LIMIT, MOST) if began >= self._rest_until else None
+        if records is None:
+            return
+        lock = self._locks[hash(scope) % LOCKS]
+        is_first = lock.acquire(blocking=False)
+        if not is_first and not lock.acquire(timeout=BUDGET):
+            return
+        try:
+            if not is_first:  # another thread may have made vectors of the same records, meanwhile
+                records = searcher.find_unembedded(embedder.id, LIMIT, MOST)
+            if records is not None:
+                vectors = embedder.embed_some(records.texts, began + BUDGET - time.monotonic())
+                if not records.store(vectors):
+                    self._rest_until = time.monotonic() + STORE_REST
+        except Unavailable:
+            self._rest_until = time.monotonic() + EMBEDDER_REST
+        finally:
+            lock.release()
