@@ -32,6 +32,7 @@ NAME = "mcp"  # of the door, in the numbers of the server
 IS_REFUSED = "is_refused"  # in a request's state: that it was refused after it had been taken in
 SESSIONS = 1000  # at once; one costs some 40 KB, and is ended after half an hour without a request
 THREADS = 8  # calls that are in the engine at once; each holds a connection of its own
+MAX_CALLS = 256  # that the SDK has in hand at once: it costs the event loop some two milliseconds for each
 # A state of full length, unless it is a list of single digits. The SDK parses in the event loop, where all others wait.
 LIMITS = JsonLimits(values=400_000, depth=1000, text=None)
 Context: TypeAlias = ServerRequestContext[Any]
@@ -127,20 +128,36 @@ class Door:
         self._streams: dict[str, int] = {}
         """How many streams of each session stand open, if any does."""
         self._openings = 0
+        self._calls = 0
         self._workers = Workers(THREADS, "cofio-mcp-measure")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        body = b""
-        if scope["method"] == "POST":
-            try:
-                self._load.check_room()  # before a body is read that would be of no use
-                body = bytes(await read_body(scope, receive, MAX_FRAME))
-                await self._check(body)
-            except RequestError as error:
-                await _render_refusal(error)(scope, receive, send)
-                return
-            receive = _replay(body, receive)
+        if scope["method"] != "POST":
+            await self._pass_on(b"", scope, receive, send)
+            return
+        try:
+            self._check_room()  # before a body is read that would be of no use
+            body = bytes(await read_body(scope, receive, MAX_FRAME))
+            await self._check(body)
+            self._check_room()
+        except RequestError as error:
+            await _render_refusal(error)(scope, receive, send)
+            return
+        self._calls += 1
+        try:
+            await self._pass_on(body, scope, _replay(body, receive), send)
+        finally:
+            self._calls -= 1
+
+    def _check_room(self) -> None:
+        """Raise Overloaded if the SDK, or the threads behind it, have as many calls as they can answer soon."""
+        if self._calls >= MAX_CALLS:
+            raise self._load.refuse()
+        self._load.check_room()
+
+    async def _pass_on(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the SDK answer a request, whose body was read."""
         session = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
         if session is None:
             await self._open(body, scope, receive, send)

@@ -56,8 +56,8 @@ class Workers:
         self._patience = patience
         self._average = FIRST_GUESS
         """Seconds that a call takes. Threads overwrite each other's, now and then: it is an estimate."""
-        self._queue: deque[None] = deque()
-        """As long as there are calls that wait: it can be changed by any thread without a lock."""
+        self._queue: deque[float] = deque()
+        """Since when each call waits, the first one first: it can be changed by any thread without a lock."""
         if load is not None:
             load.add_queue(self)
 
@@ -78,8 +78,17 @@ class Workers:
         """How many calls may wait."""
         if load.is_late:
             return self._count
+        if monotonic() - self._get_oldest() > CAUTION * self._patience:  # what is at work takes longer than before
+            return BURST * self._count
         soon = int(CAUTION * self._patience * self._count / max(self._average, 1e-6))
         return min(MAX_WAITING, max(BURST * self._count, soon))
+
+    def _get_oldest(self) -> float:
+        """Return since when the first call waits."""
+        try:
+            return self._queue[0]
+        except IndexError:  # a thread has just taken it
+            return monotonic()
 
     async def run(self, work: Callable[[], Result], is_gone: IsGone | None = None) -> Result:
         """Run `work` in one of the threads, and return what it returns.
@@ -92,13 +101,14 @@ class Workers:
             ClientDisconnect: `is_gone` said so. It was not begun.
         """
         self.check_room()
-        self._queue.append(None)
-        call = self._pool.submit(self._begin, work, is_gone, monotonic())
+        since = monotonic()
+        self._queue.append(since)
+        call = self._pool.submit(self._begin, work, is_gone, since)
         try:
             outcome = await wrap_future(call)
         except CancelledError:
             if call.cancel():  # before it was begun
-                self._queue.pop()
+                self._queue.remove(since)
             raise
         if outcome is _Skip.STALE:
             assert self._load is not None
@@ -109,7 +119,7 @@ class Workers:
 
     def _begin(self, work: Callable[[], Result], is_gone: IsGone | None, since: float) -> Result | _Skip:
         """Do the work in a thread, unless it is too late for that."""
-        self._queue.pop()
+        self._queue.remove(since)  # the first, but for those that were cancelled
         begin = monotonic()
         if self._is_stale(begin - since):
             return _Skip.STALE
