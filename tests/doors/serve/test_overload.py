@@ -30,9 +30,22 @@ from starlette.types import Receive, Scope, Send
 from tests.waiting import PATIENCE, join, wait_until
 
 from cofio import Engine, Settings
-from cofio.doors.web.connections import ConnectionPool
-from cofio.doors.web.overload import LATE, REFUSAL, LoopLag, Overloaded, ServerLoad
-from cofio.doors.web.workers import BURST, FIRST_GUESS, MAX_WAITING, Workers, get_gone_check
+from cofio.doors import threads
+from cofio.doors.mcp import http as mcp
+from cofio.doors.memory_tool import http as memory_tool
+from cofio.doors.rest import http as rest
+from cofio.doors.web.connections import BACKLOG, MAX_CONNECTIONS, ConnectionPool
+from cofio.doors.web.overload import LATE, REFUSAL, RETRY_AFTER, LoopLag, Overloaded, ServerLoad
+from cofio.doors.web.workers import (
+    BURST,
+    CAUTION,
+    FIRST_GUESS,
+    LONG_PATIENCE,
+    MAX_WAITING,
+    Workers,
+    get_gone_check,
+)
+from cofio.doors.web.workers import PATIENCE as WAIT
 from cofio.system.processes import raise_file_limit
 
 JSON = "Content-Type: application/json\r\n"
@@ -475,3 +488,22 @@ def test_what_only_reads_is_not_begun_for_a_client_that_has_gone() -> None:
         running.should_exit = True
         join(thread)
     reader.workers.shut_down(wait=True)
+
+
+def test_the_page_on_serving_says_what_the_code_does() -> None:
+    page = " ".join((Path(__file__).parents[3] / "docs" / "serving.md").read_text().split())
+    for row in (
+        f"| REST, calls that write | {rest.WRITERS} | {BURST * rest.WRITERS} | {rest.UPLOADERS} for files (uploads), {LONG_PATIENCE:g} s |",
+        f"| REST, calls that read | {rest.READERS} | {BURST * rest.READERS} |",
+        f"| MCP | {mcp.THREADS} | {BURST * mcp.THREADS}; {mcp.MAX_CALLS} calls at once in all |",
+        f"| memory tool | {memory_tool.THREADS} | {BURST * memory_tool.THREADS} |",
+        f"| checkpoints | {threads.THREADS} | {BURST * threads.THREADS} | {threads.LARGE_THREADS} for states of"
+        f" {threads.LARGE // 2**20} MiB and more, {LONG_PATIENCE:g} s |",
+        f"likely to be begun within {CAUTION * WAIT:g} s, at least four for each thread",
+        f"and {MAX_WAITING} at most",
+        f"while it is more than {LATE:g} s late",
+        f"{MAX_CONNECTIONS:,} at most, and {BACKLOG:,} more",
+        f"`Retry-After: {RETRY_AFTER}`",
+    ):
+        assert row in page
+    assert (WAIT, BURST) == (1, 4)
