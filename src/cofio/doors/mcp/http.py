@@ -129,7 +129,7 @@ class Door:
         """How many streams of each session stand open, if any does."""
         self._openings = 0
         self._calls = 0
-        self._workers = Workers(THREADS, "cofio-mcp-measure")
+        self._workers = Workers(THREADS, "cofio-mcp-measure", self._load)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
