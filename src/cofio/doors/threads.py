@@ -31,7 +31,7 @@ from ..values.records import check_text
 from .web.bodies import read_body
 from .web.failures import FaultLog, RequestError, describe_failure, get_request_id, render_failure
 from .web.json_limits import BadJson, JsonLimits, TooComplex
-from .web.overload import Overloaded, ServerLoad
+from .web.overload import Overload, ServerLoad
 from .web.tokens import Token
 from .web.workers import LONG_PATIENCE, Workers, get_gone_check
 
@@ -82,7 +82,7 @@ class Door:
             response = await workers.run(partial(self._reply, request, scope), is_gone)
         except ClientDisconnect:
             raise
-        except Overloaded as error:  # which is no fault
+        except Overload as error:  # which is no fault
             response = render_failure(scope, error, self._zone)
         except Exception as error:  # every failure has its envelope, also an unexpected one
             response = self._fail(scope, error)

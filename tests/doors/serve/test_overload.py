@@ -35,7 +35,7 @@ from cofio.doors.mcp import http as mcp
 from cofio.doors.memory_tool import http as memory_tool
 from cofio.doors.rest import http as rest
 from cofio.doors.web.connections import BACKLOG, MAX_CONNECTIONS, ConnectionPool
-from cofio.doors.web.overload import LATE, REFUSAL, RETRY_AFTER, LoopLag, Overloaded, ServerLoad
+from cofio.doors.web.overload import LATE, REFUSAL, RETRY_AFTER, LoopLag, Overload, ServerLoad
 from cofio.doors.web.workers import (
     BURST,
     CAUTION,
@@ -356,9 +356,9 @@ def test_a_short_burst_always_passes_and_what_would_wait_too_long_does_not() -> 
             calls = [asyncio.create_task(workers.run(gate.work)) for _ in range(2 + BURST * 2)]
             await asyncio.to_thread(lambda: [gate.begun.acquire(timeout=PATIENCE) for _ in range(2)])
             assert workers.waiting == load.find_door("test").waiting == BURST * 2
-            with pytest.raises(Overloaded):
+            with pytest.raises(Overload):
                 workers.check_room()
-            with pytest.raises(Overloaded):
+            with pytest.raises(Overload):
                 await workers.run(gate.work)
             assert load.find_door("test").refused == 2
             gate.go_on.set()
@@ -375,7 +375,7 @@ def test_quick_calls_may_wait_in_great_number_but_not_in_any() -> None:
         with make_workers(load, patience=1e9) as workers:
             calls = [asyncio.create_task(workers.run(gate.work)) for _ in range(2 + MAX_WAITING)]
             await asyncio.to_thread(lambda: [gate.begun.acquire(timeout=PATIENCE) for _ in range(2)])
-            with pytest.raises(Overloaded):
+            with pytest.raises(Overload):
                 await workers.run(gate.work)
             gate.go_on.set()
             assert len(await asyncio.gather(*calls)) == 2 + MAX_WAITING
@@ -390,11 +390,11 @@ def test_what_has_waited_too_long_behind_others_is_refused_when_its_turn_comes()
             calls = [asyncio.create_task(workers.run(gate.work)) for _ in range(1 + 4 * BURST)]
             await asyncio.to_thread(gate.begun.acquire, timeout=PATIENCE)
             await asyncio.sleep(0.6)  # which is the time that is up
-            with pytest.raises(Overloaded):
+            with pytest.raises(Overload):
                 workers.check_room()
             gate.go_on.set()
             outcomes = await asyncio.gather(*calls, return_exceptions=True)
-            refused = [each for each in outcomes if isinstance(each, Overloaded)]
+            refused = [each for each in outcomes if isinstance(each, Overload)]
             # The last few are no crowd any more: each of them is done, however late.
             assert (len(refused), outcomes.count("done")) == (3 * BURST, 1 + BURST)
             assert load.find_door("test").refused == 3 * BURST + 1
@@ -430,7 +430,7 @@ def test_while_the_event_loop_is_late_only_few_calls_wait() -> None:
             await asyncio.to_thread(lambda: [gate.begun.acquire(timeout=PATIENCE) for _ in range(2)])
             workers.check_room()
             wait_until(lambda: load.lag.seconds > LATE)  # in the loop's own thread, so that it stands still
-            with pytest.raises(Overloaded):
+            with pytest.raises(Overload):
                 workers.check_room()
             with anyio.fail_after(PATIENCE):
                 while load.lag.seconds > LATE:

@@ -23,7 +23,7 @@ from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, MAX_FRAME
 from ..web.bodies import read_body
 from ..web.failures import RequestError
 from ..web.json_limits import JsonLimits, TooComplex
-from ..web.overload import Overloaded, ServerLoad
+from ..web.overload import Overload, ServerLoad
 from ..web.workers import Workers, get_gone_check
 from .surface import INFO, INSTRUCTIONS, STATELESS, Surface, describe_error
 from .tools import TOOLS
@@ -85,7 +85,7 @@ class Handlers:
         scope: Scope = {"state": {}} if context.request is None else context.request.scope
         try:
             return await self._workers.run(work, get_gone_check(scope) if reads else None)
-        except Overloaded as error:
+        except Overload as error:
             scope["state"][IS_REFUSED] = True  # which gives the answer its status
             raise MCPError(INTERNAL_ERROR, str(error)) from None
         except ClientDisconnect:
@@ -151,7 +151,7 @@ class Door:
             self._calls -= 1
 
     def _check_room(self) -> None:
-        """Raise Overloaded if the SDK, or the threads behind it, have as many calls as they can answer soon."""
+        """Raise Overload if the SDK, or the threads behind it, have as many calls as they can answer soon."""
         if self._calls >= MAX_CALLS:
             raise self._load.refuse()
         self._load.check_room()
@@ -256,7 +256,7 @@ class _Answer:
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             if self._scope["state"].get(IS_REFUSED):
-                refusal = Overloaded()
+                refusal = Overload()
                 headers = Headers(refusal.headers).raw
                 message = {**message, "status": refusal.status, "headers": [*message["headers"], *headers]}
             self.status = message["status"]

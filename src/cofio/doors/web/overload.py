@@ -18,7 +18,7 @@ REFUSAL = "this server has more to do than it can do soon, and has done nothing 
 _log = logging.getLogger("cofio.serve")
 
 
-class Overloaded(RequestError):
+class Overload(RequestError):
     """A call that would have to wait for too long. Nothing of it was done."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ class Queue(Protocol):
         ...
 
     def check_room(self) -> None:
-        """Raise Overloaded if one more would have to wait for too long."""
+        """Raise Overload if one more would have to wait for too long."""
         ...
 
 
@@ -97,16 +97,16 @@ class DoorLoad:
         self._queues.append(queue)
 
     def check_room(self) -> None:
-        """Raise Overloaded if a call would have to wait for too long, whichever queue it belongs to."""
+        """Raise Overload if a call would have to wait for too long, whichever queue it belongs to."""
         for queue in self._queues:
             queue.check_room()
 
-    def refuse(self) -> Overloaded:
+    def refuse(self) -> Overload:
         """Count a refusal, and return it."""
         self.refused += 1
         if (more := self._throttle.admit()) is not None:
             _log.warning("more comes in at %s than can be answered soon: calls are refused with 503%s", self.door, more)
-        return Overloaded()
+        return Overload()
 
 
 class ServerLoad:

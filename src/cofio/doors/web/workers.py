@@ -67,7 +67,7 @@ class Workers:
         return len(self._queue)
 
     def check_room(self) -> None:
-        """Raise Overloaded if one more call would have to wait for too long."""
+        """Raise Overload if one more call would have to wait for too long."""
         waiting = len(self._queue)
         if waiting < self._count or self._load is None:
             return
@@ -97,7 +97,7 @@ class Workers:
         memory for long. Work for which `is_gone` is given only reads: it is not begun once nobody waits for it.
 
         Raises:
-            Overloaded: it has, or would have, to wait for too long. It was not begun.
+            Overload: it has, or would have, to wait for too long. It was not begun.
             ClientDisconnect: `is_gone` said so. It was not begun.
         """
         self.check_room()
