@@ -355,7 +355,7 @@ def test_a_short_burst_always_passes_and_what_would_wait_too_long_does_not() -> 
         with make_workers(load, patience=FIRST_GUESS) as workers:  # so that none but a burst can be answered in time
             calls = [asyncio.create_task(workers.run(gate.work)) for _ in range(2 + BURST * 2)]
             await asyncio.to_thread(lambda: [gate.begun.acquire(timeout=PATIENCE) for _ in range(2)])
-            assert workers.waiting == load.find_door("test").waiting == BURST * 2
+            assert workers.queue_length == load.find_door("test").queue_length == BURST * 2
             with pytest.raises(Overload):
                 workers.check_room()
             with pytest.raises(Overload):
@@ -363,7 +363,7 @@ def test_a_short_burst_always_passes_and_what_would_wait_too_long_does_not() -> 
             assert load.find_door("test").refused == 2
             gate.go_on.set()
             assert await asyncio.gather(*calls) == ["done"] * len(calls)
-            assert workers.waiting == 0
+            assert workers.queue_length == 0
             workers.check_room()
 
     anyio.run(run)
@@ -410,14 +410,14 @@ def test_a_call_that_is_cancelled_while_it_waits_is_not_counted_any_more() -> No
             await asyncio.to_thread(gate.begun.acquire, timeout=PATIENCE)
             others = [asyncio.create_task(workers.run(gate.work)) for _ in range(5)]
             await asyncio.sleep(0)
-            assert workers.waiting == 5
+            assert workers.queue_length == 5
             for each in others[1:4]:
                 each.cancel()
             await asyncio.wait(others[1:4])
-            assert workers.waiting == 2
+            assert workers.queue_length == 2
             gate.go_on.set()
             assert await asyncio.gather(first, others[0], others[4]) == ["done"] * 3
-            assert workers.waiting == 0
+            assert workers.queue_length == 0
 
     anyio.run(run)
 
@@ -475,7 +475,7 @@ def test_what_only_reads_is_not_begun_for_a_client_that_has_gone() -> None:
         first = Client(port, make_request("GET", "/first"))
         assert reader.gate.begun.acquire(timeout=PATIENCE)
         goes, stays = Client(port, make_request("GET", "/goes")), Client(port, make_request("GET", "/stays"))
-        wait_until(lambda: reader.workers.waiting == 2)
+        wait_until(lambda: reader.workers.queue_length == 2)
         goes.close()
         wait_until(lambda: len(running.server_state.connections) == 2)
         reader.gate.go_on.set()

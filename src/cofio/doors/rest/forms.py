@@ -136,7 +136,7 @@ class Upload:
         return {**fields, **self._path}
 
     def close(self) -> None:
-        """Let go of the files, unread."""
+        """Close the files without reading them."""
         for _, each in self._form.multi_items():
             if isinstance(each, UploadFile):
                 each.file.close()

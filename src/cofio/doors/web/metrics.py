@@ -129,7 +129,7 @@ class _LoadCollector(Collector):
             "cofio_http_refused", "Calls that were refused because too many waited, by door.", labels=["door"]
         )
         for each in self._load.doors:
-            waiting.add_metric([each.door], each.waiting)
+            waiting.add_metric([each.door], each.queue_length)
             refused.add_metric([each.door], each.refused)
         yield waiting
         yield refused

@@ -63,7 +63,7 @@ class Queue(Protocol):
     """Calls that wait for a thread."""
 
     @property
-    def waiting(self) -> int:
+    def queue_length(self) -> int:
         """How many wait."""
         ...
 
@@ -83,9 +83,9 @@ class DoorLoad:
         self._throttle = LogThrottle()
 
     @property
-    def waiting(self) -> int:
+    def queue_length(self) -> int:
         """How many calls wait for a thread."""
-        return sum(queue.waiting for queue in self._queues)
+        return sum(queue.queue_length for queue in self._queues)
 
     @property
     def is_late(self) -> bool:

@@ -36,8 +36,8 @@ class _Skip(Enum):
 
     STALE = auto()
     """It had waited for too long."""
-    GONE = auto()
-    """Nobody waits for its answer any more."""
+    NO_CLIENT = auto()
+    """Its client has gone."""
 
 
 class Workers:
@@ -62,7 +62,7 @@ class Workers:
             load.add_queue(self)
 
     @property
-    def waiting(self) -> int:
+    def queue_length(self) -> int:
         """How many calls wait for a thread."""
         return len(self._queue)
 
@@ -94,7 +94,7 @@ class Workers:
         """Run `work` in one of the threads, and return what it returns.
 
         Work should return its failures, not raise them: what leaves a thread as an exception keeps a request's body in
-        memory for long. Work for which `is_gone` is given only reads: it is not begun once nobody waits for it.
+        memory for long. Work for which `is_gone` is given only reads: it is not begun once its client has gone.
 
         Raises:
             Overload: it has, or would have, to wait for too long. It was not begun.
@@ -113,7 +113,7 @@ class Workers:
         if outcome is _Skip.STALE:
             assert self._load is not None
             raise self._load.refuse()
-        if outcome is _Skip.GONE:
+        if outcome is _Skip.NO_CLIENT:
             raise ClientDisconnect
         return outcome
 
@@ -124,7 +124,7 @@ class Workers:
         if self._is_stale(begin - since):
             return _Skip.STALE
         if is_gone is not None and is_gone():
-            return _Skip.GONE
+            return _Skip.NO_CLIENT
         try:
             return work()
         finally:
