@@ -22,7 +22,7 @@ from .overload import DoorLoad
 PATIENCE = 1.0  # seconds that a call may wait for a thread
 LONG_PATIENCE = 10.0  # seconds, for what takes long by itself: large files and states
 CAUTION = 0.7  # of the patience, as much as may be foreseen: the rest is for what takes longer than those before it
-BURST = 4  # calls for each thread that may wait in any case: so many at once are no overload
+BURST = 4  # calls for each thread that may wait in any case, as a short burst is no overload
 MAX_WAITING = 512  # calls that may wait, however quick those before them were
 WEIGHT = 0.2  # of the last call in the running average of how long calls take
 FIRST_GUESS = 0.02  # seconds that a call takes, before any has been made
