@@ -63,7 +63,9 @@ def main() -> None:
     parser.add_argument("--peer-alone", action="store_true", help="compare: leave cofio out")
     parser.add_argument("--turns", type=int, help="scale: how many turns")
     parser.add_argument("--minutes", type=float, help="load: how long each run takes (default 10, or 1 with --quick)")
-    parser.add_argument("--rate", type=float, nargs="+", default=load.RATES, help="load: requests a second, of each run")
+    parser.add_argument(
+        "--rate", type=float, nargs="+", default=load.RATES, help="load: requests a second, of each run"
+    )
     parser.add_argument("--workers", type=int, help="load: with how many processes cofio is to answer")
     parser.add_argument("--share", type=float, default=load.SHARE, help="load: the part of them that add")
     parser.add_argument("--method", default=load.METHOD, help="load: how is searched")

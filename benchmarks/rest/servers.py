@@ -56,6 +56,7 @@ _SERVE = (
 )  # fmt: skip
 PLAIN = Product(COFIO, _SERVE)
 
+
 def choose_workers(count: int | None) -> Product:
     """cofio with so many processes to answer with, where it knows the option; None leaves the choice to it."""
     if count is None:

@@ -59,7 +59,10 @@ class Client:
             Refusal: it was refused.
             ConnectionError, http.client.HTTPException: whether it was done is not known.
         """
-        sent = {"Content-Type": "application/json", **{name.replace("_", "-"): value for name, value in headers.items()}}
+        sent = {
+            "Content-Type": "application/json",
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
         connection = self._connection or http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE)
         self._connection = None
         try:

@@ -56,11 +56,19 @@ MOST = 2000  # requests after which a server that refuses none of them never wil
 def make_request(method: str, path: str, body: object = None, headers: str = JSON) -> bytes:
     """A request as it goes over the wire."""
     content = b"" if body is None else json.dumps(body).encode()
-    return f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {len(content)}\r\n\r\n".encode() + content
+    return (
+        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: {len(content)}\r\n\r\n".encode()
+        + content
+    )
 
 
 def add_message(number: int) -> bytes:
-    message = {"sender_id": "alice", "role": "user", "timestamp": 1779967836000, "content": f"I live in house {number}."}
+    message = {
+        "sender_id": "alice",
+        "role": "user",
+        "timestamp": 1779967836000,
+        "content": f"I live in house {number}.",
+    }
     return make_request("POST", "/api/v2/memory/add", {"session_id": f"s{number}", "messages": [message]})
 
 
@@ -190,7 +198,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 @contextmanager
 def serving(store: Path) -> Iterator[Server]:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("COFIO_")}
-    environ |= {"COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal", "AGENT_STORE_PATH": str(store.parent / "none")}
+    environ |= {"COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal", "COFIO_WORKERS": "0", "HOME": str(store.parent)}
     command = [sys.executable, "-m", "cofio", "serve", "--store", str(store), "--port", "0"]
     with (
         ExitStack() as stack,

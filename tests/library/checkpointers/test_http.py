@@ -211,9 +211,7 @@ def test_a_server_that_has_too_much_to_do_is_asked_again(server: Scripted) -> No
 
 @pytest.mark.requirement("http.down")
 @pytest.mark.parametrize(("retry_after", "asked"), [("0", 5), ("3600", 1), ("Mon, 16 Nov 2026 09:00:00 GMT", 1)])
-def test_a_server_that_has_too_much_to_do_for_long_is_an_error(
-    server: Scripted, retry_after: str, asked: int
-) -> None:
+def test_a_server_that_has_too_much_to_do_for_long_is_an_error(server: Scripted, retry_after: str, asked: int) -> None:
     server.answers, server.retry_after = [(503, {"error": "busy"})] * asked, retry_after
 
     async def test(checkpointer: HTTPCheckpointer) -> None:

@@ -117,9 +117,7 @@ class Door:
         reader, spending = (None, None) if assistant is None else (assistant.reader, assistant.spending)
         conversations = Conversations(engine, zone=zone, reader=reader, mirror=mirror)
         jobs = Jobs(conversations, spending, quiet=quiet)
-        return cls(
-            conversations, jobs, zone, assistant=assistant, fetch_policy=fetch_policy, folder=folder, load=load
-        )
+        return cls(conversations, jobs, zone, assistant=assistant, fetch_policy=fetch_policy, folder=folder, load=load)
 
     def make_routes(self) -> list[Route]:
         """The addresses of the calls."""

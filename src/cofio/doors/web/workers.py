@@ -46,9 +46,7 @@ class Workers:
     They are an executor's rather than anyio's: to hand work to those costs twice as much.
     """
 
-    def __init__(
-        self, count: int, name: str, load: DoorLoad | None = None, *, patience: float = PATIENCE
-    ) -> None:
+    def __init__(self, count: int, name: str, load: DoorLoad | None = None, *, patience: float = PATIENCE) -> None:
         """Without a `load`, calls wait for as long as it takes; else none is to wait for longer than `patience`."""
         self._pool = ThreadPoolExecutor(count, name)
         self._count = count
