@@ -199,7 +199,8 @@ def test_a_server_that_fails_refuses_or_points_elsewhere_is_an_error(server: Scr
 
 @pytest.mark.requirement("http.down")
 def test_a_server_that_has_too_much_to_do_is_asked_again(server: Scripted) -> None:
-    server.answers, server.retry_after = [(503, {"error": "busy"})] * 4 + [(201, {"checkpoint_id": "c"})], "0"
+    server.answers = [*[(503, {"error": "busy"})] * 4, (201, {"checkpoint_id": "c"})]
+    server.retry_after = "0"
 
     async def test(checkpointer: HTTPCheckpointer) -> None:
         assert await checkpointer.save(said("x"), "t", "c") == "c"
@@ -212,7 +213,8 @@ def test_a_server_that_has_too_much_to_do_is_asked_again(server: Scripted) -> No
 @pytest.mark.requirement("http.down")
 @pytest.mark.parametrize(("retry_after", "asked"), [("0", 5), ("3600", 1), ("Mon, 16 Nov 2026 09:00:00 GMT", 1)])
 def test_a_server_that_has_too_much_to_do_for_long_is_an_error(server: Scripted, retry_after: str, asked: int) -> None:
-    server.answers, server.retry_after = [(503, {"error": "busy"})] * asked, retry_after
+    server.retry_after = retry_after
+    server.answers = [(503, {"error": "busy"})] * asked
 
     async def test(checkpointer: HTTPCheckpointer) -> None:
         with pytest.raises(Unavailable, match=r"answered 503 to .*busy"):
