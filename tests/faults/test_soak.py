@@ -285,8 +285,8 @@ class Server:
         return {
             "MiB": sum(map(measure_memory, processes)),
             "descriptors": sum(map(count_descriptors, processes)),
-            "files": sum(1 for _ in self._store.rglob("*")),
-            "MiB of log": log.stat().st_size / 2**20 if log.exists() else 0.0,
+            "files": sum(len(names) for _, _, names in os.walk(self._store)),
+            "MiB of log": measure_size(log),
         }
 
     def end(self) -> None:
@@ -309,6 +309,13 @@ def find_children(pid: int) -> list[int]:
         with suppress(OSError):
             children += map(int, task.read_text().split())
     return [*children, *(each for child in children for each in find_children(child))]
+
+
+def measure_size(file: Path) -> float:
+    """The size of a file in MiB; nothing, if there is none."""
+    with suppress(FileNotFoundError):
+        return file.stat().st_size / 2**20
+    return 0.0
 
 
 def measure_memory(pid: int) -> float:
