@@ -42,6 +42,7 @@ PAGES = {
     "Running it": {
         "configuration": "Configuration",
         "deploy": "As a service",
+        "serving": "A server that holds",
         "team": "For a team",
         "upgrade": "Upgrading",
         "privacy": "Privacy",

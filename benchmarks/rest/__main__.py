@@ -1,10 +1,11 @@
 """How fast is the REST door? `cofio serve` beside EverOS, whose API it has, in the same run; and under load.
 
-usage: python -m benchmarks.rest [--quick] [--write] [--only compare scale load] [--minutes N] [--python python3.12]
+usage: python -m benchmarks.rest [--quick] [--write] [--only compare scale load] [--python python3.12]
+       [--minutes N] [--rate N ...] [--workers N]
 
 compare  cofio and the peer in turns: add, flush, until it is found, the searches, memory
 scale    cofio alone: searches in 100,000 turns of one user
-load     cofio alone: 500 requests a second, half add and half search
+load     cofio alone: 100, 300 and 1,000 requests a second, half add and half search
 
 The peer is installed from PyPI into .cache when it is first needed, with a Python of 3.12 or later that is on PATH;
 where that cannot be, cofio is measured alone. A part that is not run keeps the results that it had.
@@ -23,7 +24,7 @@ import cofio
 from ..__main__ import RESULTS, machine
 from . import load, measuring, report
 from .measuring import compare
-from .servers import PLAIN, WITH_THEIR_VECTORS, found_peer
+from .servers import PLAIN, WITH_THEIR_VECTORS, choose_workers, found_peer
 
 KEPT = RESULTS / "rest.json"
 
@@ -42,9 +43,12 @@ def _scale(given: argparse.Namespace) -> report.Part:
 
 
 def _load(given: argparse.Namespace) -> report.Part:
-    minutes = given.minutes or (1 if given.quick else 10)
-    seen = load.load(PLAIN, rate=given.rate, minutes=minutes, share=given.share, method=given.method)
-    return report.loaded(seen)
+    product, minutes = choose_workers(given.workers), given.minutes or (1 if given.quick else 10)
+    runs = []
+    for rate in given.rate:
+        time = min(minutes, 2) if rate >= report.OVERLOAD else minutes  # that is soon enough to see what is refused
+        runs.append(load.load(product, rate=rate, minutes=time, share=given.share, method=given.method))
+    return report.loaded(runs)
 
 
 PARTS: dict[str, Callable[[argparse.Namespace], report.Part]] = {"compare": _compare, "scale": _scale, "load": _load}
@@ -58,8 +62,11 @@ def main() -> None:
     parser.add_argument("--python", help="the Python for the peer, 3.12 or later")
     parser.add_argument("--peer-alone", action="store_true", help="compare: leave cofio out")
     parser.add_argument("--turns", type=int, help="scale: how many turns")
-    parser.add_argument("--minutes", type=float, help="load: how long (default 10, or 1 with --quick)")
-    parser.add_argument("--rate", type=float, default=load.RATE, help="load: requests a second")
+    parser.add_argument("--minutes", type=float, help="load: how long each run takes (default 10, or 1 with --quick)")
+    parser.add_argument(
+        "--rate", type=float, nargs="+", default=load.RATES, help="load: requests a second, of each run"
+    )
+    parser.add_argument("--workers", type=int, help="load: with how many processes cofio is to answer")
     parser.add_argument("--share", type=float, default=load.SHARE, help="load: the part of them that add")
     parser.add_argument("--method", default=load.METHOD, help="load: how is searched")
     parser.add_argument("--write", action="store_true", help="keep the results under benchmarks/results")

@@ -1,9 +1,12 @@
 """A steady load: requests at set times, whether the last one has been answered or not.
 
-usage: python -m benchmarks.rest.load --port N [--rate 500] [--seconds 60] [--share 0.5] [--method hybrid]
+usage: python -m benchmarks.rest.load [--rate 100] [--minutes 1] [--workers N] [--share 0.5] [--method hybrid]
+       python -m benchmarks.rest.load --port N [--rate 500] [--seconds 60] [--share 0.5] [--method hybrid]
 
-As a program it is the generator alone, and prints what it saw as JSON; any server of the same API will do. A request
-that is late counts from when it was due: a server that stands still for a second is charged with every request of it.
+Without a port, a server of its own is loaded, and what was seen is told beside what is asked. With one it is the
+generator alone, and prints what it saw as JSON; any server of the same API will do. A request that is late counts from
+when it was due: a server that stands still for a second is charged with every request of it. One that is answered with
+503 is refused, which is no error, but has a time of its own.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import argparse
 import asyncio
 import gc
 import json
+import os
 import random
 import subprocess
 import sys
@@ -25,12 +29,13 @@ from typing import Any
 from ..speed import Times
 from . import talk
 from .measuring import say
-from .servers import HOST, REST, Body, Product, head, quiet, request, running, standin
+from .report import SLICES, loaded, page
+from .servers import HOST, REST, Body, Product, Server, choose_workers, head, quiet, request, running, standin
 
-RATE, SHARE, METHOD, SEED = 500.0, 0.5, "hybrid", 200
+RATES, SHARE, METHOD, SEED = (100.0, 300.0, 1000.0), 0.5, "hybrid", 200
+REFUSED = 503
 USERS, LENGTH = 50, 20  # how many users talk, and how many messages a conversation has before it is flushed
-LINES, GRACE = 256, 30.0  # the most connections, and the seconds that the last requests have to be answered
-SLICES = 10
+LINES, GRACE = 1000, 30.0  # the most connections, and the seconds that the last requests have to be answered
 
 
 class _Line(asyncio.Protocol):
@@ -88,6 +93,8 @@ class Generator:
     """By kind: when it was due, in seconds from the start, and the milliseconds from then to the answer."""
     sent: defaultdict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     """The milliseconds from when it was sent."""
+    refused: list[tuple[float, float]] = field(default_factory=list)
+    """The milliseconds from when each that was refused was due, and from when it was sent."""
     late: list[float] = field(default_factory=list)
     """By how many milliseconds each was taken up too late, which is the generator's own doing."""
     errors: Counter[str] = field(default_factory=Counter)
@@ -160,6 +167,9 @@ class Generator:
                 return
             done = clock()
             self._free.append(line)
+        if status == REFUSED:
+            self.refused.append(((done - due) * 1000, (done - sent) * 1000))
+            return
         if status != 200:
             self.errors[f"{kind}: {status}"] += 1
             return
@@ -189,6 +199,8 @@ class Generator:
             "answered": len(both["all"]),
             "seconds": round(max(self.answered, self.seconds), 2),
             "errors": dict(self.errors),
+            "refused, ms from due": _figures([due for due, _ in self.refused]),
+            "refused, ms from sent": _figures([sent for _, sent in self.refused]),
             "taken up late, ms": _figures(self.late),
             "ms from due": {kind: _figures([taken for _, taken in pairs]) for kind, pairs in both.items()},
             "ms from sent": {kind: _figures(taken) for kind, taken in since.items()},
@@ -205,7 +217,7 @@ def _figures(taken: list[float]) -> dict[str, float]:
 
 
 def load(product: Product, *, rate: float, minutes: float, share: float, method: str) -> dict[str, Any]:
-    """Load a server of its own, with the generator in a process of its own; what was seen, and the server's memory."""
+    """Load a server of its own, with the generator in a process of its own; what was seen, and what the server took."""
     seconds = minutes * 60
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder, standin() as model:
         home = Path(folder) / "store"
@@ -225,7 +237,7 @@ def load(product: Product, *, rate: float, minutes: float, share: float, method:
                 sys.executable, "-m", "benchmarks.rest.load", "--port", str(server.port), "--rate", str(rate),
                 "--seconds", str(seconds), "--share", str(share), "--method", method,
             ]  # fmt: skip
-            memory = [(0.0, server.rss())]
+            took = [_measure(server, home, 0.0)]
             worked, start = server.worked(), time.monotonic()
             with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as generator:
                 assert generator.stdout
@@ -233,27 +245,46 @@ def load(product: Product, *, rate: float, minutes: float, share: float, method:
                     while generator.poll() is None:
                         time.sleep(0.5)
                         passed = time.monotonic() - start
-                        if passed - memory[-1][0] >= seconds / 20:
-                            memory.append((round(passed, 1), round(server.rss(), 1)))
+                        if passed - took[-1]["s"] >= seconds / 40:
+                            took.append(_measure(server, home, passed))
                     seen: dict[str, Any] = json.loads(generator.stdout.read())
                 finally:
                     generator.kill()
             seen["cores used by the server"] = round((server.worked() - worked) / (time.monotonic() - start), 2)
             quiet([server], seconds=120)
-            memory.append((round(time.monotonic() - start, 1), round(server.rss(), 1)))
-    return seen | {"product": product.name, "rate": rate, "share": share, "method": method, "MiB RSS": memory}
+            took.append(_measure(server, home, time.monotonic() - start))
+    return seen | {"product": product.name, "rate": rate, "share": share, "method": method, "taken by the server": took}
+
+
+def _measure(server: Server, home: Path, passed: float) -> dict[str, float]:
+    """What the server takes up at one moment."""
+    log = home / "memory.db-wal"
+    return {
+        "s": round(passed, 1),
+        "MiB RSS": round(server.rss(), 1),
+        "descriptors": server.descriptors(),
+        "files": sum(len(names) for _, _, names in os.walk(home)),
+        "MiB WAL": round(log.stat().st_size / 2**20, 1) if log.exists() else 0.0,
+    }
 
 
 def main() -> None:
-    """Be the generator."""
+    """Be the generator, or load a server."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--rate", type=float, default=RATE)
-    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--port", type=int, help="be the generator for the server at this port")
+    parser.add_argument("--rate", type=float, default=RATES[0])
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long, for a generator")
+    parser.add_argument("--minutes", type=float, default=1.0, help="how long, for a server of its own")
+    parser.add_argument("--workers", type=int, help="with how many processes the server is to answer")
     parser.add_argument("--share", type=float, default=SHARE, help="the part of the requests that add")
     parser.add_argument("--method", default=METHOD)
     given = parser.parse_args()
-    print(json.dumps(Generator(given.port, given.rate, given.seconds, given.share, given.method).run()))
+    if given.port is not None:
+        print(json.dumps(Generator(given.port, given.rate, given.seconds, given.share, given.method).run()))
+        return
+    product = choose_workers(given.workers)
+    part = loaded([load(product, rate=given.rate, minutes=given.minutes, share=given.share, method=given.method)])
+    print(page({"load": {"head": product.name, "text": part.text, "targets": part.targets}}))
 
 
 if __name__ == "__main__":

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from .scale import Scaled
 
 Target: TypeAlias = tuple[str, float, str, bool]
+TAKEN = ("MiB RSS", "MiB WAL", "files", "descriptors")
+SLICES = 10  # of the time, each of which is told by itself
+LIGHT = 100.0  # requests a second that are to be answered as quickly as one alone, or nearly so
+OVERLOAD = 1000.0  # more than any server here can answer: it is to refuse the rest
 
 
 @dataclass(frozen=True)
@@ -155,59 +159,93 @@ the queries are four to eight words of a turn. RSS of the server afterwards: \
     return Part(text, targets, {"turns": made.turns, "records": made.records, "ms p50 p90 p99": figures})
 
 
-def loaded(seen: dict[str, Any]) -> Part:
-    """A server under load."""
-    due, sent, late = seen["ms from due"], seen["ms from sent"], seen["taken up late, ms"]
-    memory = seen["MiB RSS"]
-    rows = [
-        (kind, f"{due[kind]['count']:,}", _short(sent[kind]["p50"]),
-         *(_short(due[kind][name]) for name in ("p50", "p99", "max")))
-        for kind in due if due[kind]["count"]
-    ]  # fmt: skip
-    tenths = [
-        (
-            f"{number + 1}",
-            *(_short(each.get(name, float("nan"))) for name in ("p50", "p99", "max")),
-            _short(_rss_at(seen, (number + 1) / 10)),
-        )
-        for number, each in enumerate(seen["ms from due, by tenths of the time"])
-    ]
-    failed = sum(seen["errors"].values())
-    rate = seen["answered"] / seen["seconds"]
-    half, end = _rss_at(seen, 0.5), _rss_at(seen, 1.0)
-    text = f"""\
-## Under load
+def loaded(runs: Sequence[dict[str, Any]]) -> Part:
+    """A server under load, at one rate or several."""
+    return Part(
+        "\n\n".join(["## Under load", *(_describe_run(seen) for seen in runs)]),
+        [target for seen in runs for target in _load_targets(seen)],
+        {f"{seen['rate']:g} a second": seen for seen in runs},
+    )
 
-{seen["product"]}: {seen["rate"]:g} requests a second at set times for {seen["asked"] / seen["rate"] / 60:g} minutes, \
+
+def _describe_run(seen: dict[str, Any]) -> str:
+    due, sent, late = seen["ms from due"], seen["ms from sent"], seen["taken up late, ms"]
+    kinds = [(kind, due[kind], sent[kind]) for kind in due]
+    kinds.append(("refused (503)", seen["refused, ms from due"], seen["refused, ms from sent"]))
+    rows = [
+        (kind, f"{from_due['count']:,}", *(_short(from_sent[name]) for name in ("p50", "p99")),
+         *(_short(from_due[name]) for name in ("p50", "p99", "max")))
+        for kind, from_due, from_sent in kinds if from_due["count"]
+    ]  # fmt: skip
+    tenths = []
+    for number, each in enumerate(seen["ms from due, by tenths of the time"]):
+        took = _find_moment(seen, (number + 1) / SLICES)
+        tenths.append(
+            (
+                f"{number + 1}",
+                *(_short(each.get(name, float("nan"))) for name in ("p50", "p99", "max")),
+                *(_short(took[name]) for name in TAKEN),
+            )
+        )
+    failed, took = sum(seen["errors"].values()), seen["taken by the server"]
+    rest = ", ".join(f"{name} {_short(took[0][name])} and {_short(took[-1][name])}" for name in TAKEN)
+    return f"""\
+### {seen["rate"]:g} requests a second
+
+{seen["product"]}: requests at set times for {seen["asked"] / seen["rate"] / 60:g} minutes, \
 {seen["share"]:.0%} of them add one message (and flush a conversation after every 20), the others search \
 (`{seen["method"]}`). The generator is a process of its own on the same machine. A time counts from when the request \
 was due; the generator itself was late by {_short(late["p50"])} ms (p99 {_short(late["p99"])}).
 
-Answered: {seen["answered"]:,} of {seen["asked"]:,}, {_short(rate)} a second; the server used \
-{seen["cores used by the server"]:g} cores. Errors: {failed or "none"}{_errors(seen["errors"])}.
+Answered: {seen["answered"]:,} of {seen["asked"]:,}, {_short(seen["answered"] / seen["seconds"])} a second; refused: \
+{seen["refused, ms from due"]["count"]:,}; the server used {seen["cores used by the server"]:g} cores. Errors: \
+{failed or "none"}{_errors(seen["errors"])}.
 
-{_table(("ms", "requests", "p50 from sent", "p50 from due", "p99", "max"), rows)}
+{_table(("ms", "requests", "p50 from sent", "p99", "p50 from due", "p99", "max"), rows)}
 
-{_table(("tenth of the time", "p50, ms", "p99", "max", "MiB RSS at its end"), tenths)}
+{_table(("tenth of the time", "p50, ms", "p99", "max", *(f"{name} at its end" for name in TAKEN)), tenths)}
 
-RSS at the start {_short(memory[0][1])} MiB, half way {_short(half)}, at the end {_short(end)}, at rest \
-afterwards {_short(memory[-1][1])}."""
-    targets = [
-        _least("load: requests answered a second", rate, seen["rate"] * 0.99),
-        _most("load: errors", failed, 0),
-        _most("load: memory grown in the second half, MiB", end - half, 20),
-    ]
-    return Part(text, targets, seen)
+At the start and at rest afterwards: {rest}."""
+
+
+def _load_targets(seen: dict[str, Any]) -> list[Target]:
+    rate, due, refused = seen["rate"], seen["ms from due"]["all"], seen["refused, ms from due"]
+    name = f"load, {rate:g} a second"
+    failed = sum(seen["errors"].values())
+    if rate >= OVERLOAD:
+        targets = [
+            _most(f"{name}: errors other than refusals", failed, 0),
+            _most(f"{name}: answered, p99 in ms", due.get("p99", 0.0), 1000),
+            _most(f"{name}: refused, p99 in ms", refused.get("p99", 0.0), 50),
+        ]
+    else:
+        targets = [
+            _most(f"{name}: errors and refusals", failed + refused["count"], 0),
+            _most(f"{name}: p99 in ms", due.get("p99", float("inf")), 60 if rate <= LIGHT else 150),
+        ]
+        if rate <= LIGHT:
+            targets.append(_most(f"{name}: p50 in ms", due.get("p50", float("inf")), 8))
+    half, end = _find_moment(seen, 0.5), _find_moment(seen, 1.0)
+    targets.append(_most(f"{name}: memory grown in the second half, MiB", end["MiB RSS"] - half["MiB RSS"], 20))
+    first, second = (
+        [each for each in seen["taken by the server"] if (each["s"] <= half["s"]) == is_first]
+        for is_first in (True, False)
+    )
+    for what, more in (("MiB WAL", 4), ("files", 20), ("descriptors", 50)):
+        grown = max(each[what] for each in second or first) - max(each[what] for each in first)
+        targets.append(_most(f"{name}: {what} at most, second half more than the first by", grown, more))
+    return targets
 
 
 def _errors(errors: dict[str, int]) -> str:
     return f" ({'; '.join(f'{what}: {count}' for what, count in errors.items())})" if errors else ""
 
 
-def _rss_at(seen: dict[str, Any], share: float) -> float:
-    """The server's memory after a share of the time."""
+def _find_moment(seen: dict[str, Any], share: float) -> dict[str, float]:
+    """What the server took up after a share of the time."""
     until = share * seen["asked"] / seen["rate"] + 0.6
-    return float([rss for at, rss in seen["MiB RSS"] if at <= until][-1])
+    moments: list[dict[str, float]] = seen["taken by the server"]
+    return [each for each in moments if each["s"] <= until][-1]
 
 
 def _most(name: str, value: float, limit: float) -> Target:

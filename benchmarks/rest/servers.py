@@ -13,7 +13,7 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -55,6 +55,19 @@ _SERVE = (
     str(Path(sysconfig.get_path("scripts")) / "cofio"), "serve", "--port", "{port}", "--store", "{folder}",
 )  # fmt: skip
 PLAIN = Product(COFIO, _SERVE)
+
+
+def choose_workers(count: int | None) -> Product:
+    """cofio with so many processes to answer with, where it knows the option; None leaves the choice to it."""
+    if count is None:
+        return PLAIN
+    shown = subprocess.run([_SERVE[0], "serve", "--help"], check=True, timeout=PATIENCE, capture_output=True, text=True)
+    if "--workers" not in shown.stdout:
+        print("this cofio serve does not know --workers: it runs without", file=sys.stderr, flush=True)
+        return PLAIN
+    return Product(f"{COFIO} --workers {count}", (*_SERVE, "--workers", str(count)))
+
+
 WITH_THEIR_VECTORS = Product(
     ALIKE, _SERVE,
     (("COFIO_EMBEDDER", "remote"), ("COFIO_EMBED_URL", "{model}"), ("COFIO_EMBED_MODEL", "standin")),
@@ -201,14 +214,48 @@ class Server:
     client: Client
 
     def rss(self) -> float:
-        """Its resident memory in MiB."""
-        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+        """The resident memory of all its processes in MiB; what two of them share counts twice."""
+        return sum(_rss(pid) for pid in _tree(self.pid))
 
     def worked(self) -> float:
-        """The seconds of processor time that it has used."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """The seconds of processor time that its processes have used."""
+        return sum(_worked(pid) for pid in _tree(self.pid))
+
+    def descriptors(self) -> int:
+        """How many files and connections its processes have open."""
+        return sum(_descriptors(pid) for pid in _tree(self.pid))
+
+
+def _tree(pid: int) -> list[int]:
+    """A process, and all that descend from it."""
+    children: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            children += map(int, task.read_text().split())
+    return [pid, *(each for child in children for each in _tree(child))]
+
+
+def _rss(pid: int) -> float:
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:  # it has just ended
+        return 0.0
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS")), 0.0)
+
+
+def _worked(pid: int) -> float:
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _descriptors(pid: int) -> int:
+    try:
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return 0
 
 
 @contextmanager

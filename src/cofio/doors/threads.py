@@ -31,8 +31,9 @@ from ..values.records import check_text
 from .web.bodies import read_body
 from .web.failures import FaultLog, RequestError, describe_failure, get_request_id, render_failure
 from .web.json_limits import BadJson, JsonLimits, TooComplex
+from .web.overload import Overload, ServerLoad
 from .web.tokens import Token
-from .web.workers import Workers
+from .web.workers import LONG_PATIENCE, Workers, get_gone_check
 
 PREFIX = "/threads/"
 SPACE = "library"
@@ -63,24 +64,28 @@ class Door:
     It is no route of the framework's: ids can hold what none of them matches, such as a line break.
     """
 
-    def __init__(self, engine: Callable[[], Engine], zone: tzinfo) -> None:
-        """`engine` gives the memory when a request needs it, and may raise Unavailable."""
+    def __init__(self, engine: Callable[[], Engine], zone: tzinfo, load: ServerLoad | None = None) -> None:
+        """`engine` gives the memory when a request needs it, and may raise Unavailable. `load` is the server's."""
         self._engine = engine
         self._zone = zone
         self._faults = FaultLog(logging.getLogger("cofio.checkpoints"))
-        self._workers = Workers(THREADS, "cofio-threads")
-        self._large_workers = Workers(LARGE_THREADS, "cofio-threads-large")
+        door = (load or ServerLoad()).find_door("checkpoints")
+        self._workers = Workers(THREADS, "cofio-threads", door)
+        self._large_workers = Workers(LARGE_THREADS, "cofio-threads-large", door, patience=LONG_PATIENCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
+            self._workers.check_room()  # before a body is read that would be of no use
             request = await _read_request(scope, receive)
+            workers = self._workers if len(request.body) < LARGE else self._large_workers
+            is_gone = get_gone_check(scope) if request.method == "GET" else None
+            response = await workers.run(partial(self._reply, request, scope), is_gone)
         except ClientDisconnect:
             raise
+        except Overload as error:  # which is no fault
+            response = render_failure(scope, error, self._zone)
         except Exception as error:  # every failure has its envelope, also an unexpected one
             response = self._fail(scope, error)
-        else:
-            workers = self._workers if len(request.body) < LARGE else self._large_workers
-            response = await workers.run(partial(self._reply, request, scope))
         await response(scope, receive, send)
 
     def _fail(self, scope: Scope, error: Exception) -> Response:

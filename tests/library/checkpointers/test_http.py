@@ -28,6 +28,7 @@ class Scripted:
     def __init__(self) -> None:
         self.asked: list[tuple[str, str, dict[str, str], bytes]] = []
         self.answers: list[tuple[int, object]] = []
+        self.retry_after = ""
         scripted = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -40,6 +41,8 @@ class Scripted:
                 self.send_response(status)
                 if 300 <= status < 400:
                     self.send_header("Location", "http://127.0.0.1:1/elsewhere")
+                if scripted.retry_after:
+                    self.send_header("Retry-After", scripted.retry_after)
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)
@@ -192,6 +195,33 @@ def test_a_server_that_fails_refuses_or_points_elsewhere_is_an_error(server: Scr
 
     run(server.url, test)
     assert len(server.asked) == 10
+
+
+@pytest.mark.requirement("http.down")
+def test_a_server_that_has_too_much_to_do_is_asked_again(server: Scripted) -> None:
+    server.answers = [*[(503, {"error": "busy"})] * 4, (201, {"checkpoint_id": "c"})]
+    server.retry_after = "0"
+
+    async def test(checkpointer: HTTPCheckpointer) -> None:
+        assert await checkpointer.save(said("x"), "t", "c") == "c"
+
+    run(server.url, test)
+    assert len(server.asked) == 5
+    assert len({body for *_, body in server.asked}) == 1
+
+
+@pytest.mark.requirement("http.down")
+@pytest.mark.parametrize(("retry_after", "asked"), [("0", 5), ("3600", 1), ("Mon, 16 Nov 2026 09:00:00 GMT", 1)])
+def test_a_server_that_has_too_much_to_do_for_long_is_an_error(server: Scripted, retry_after: str, asked: int) -> None:
+    server.retry_after = retry_after
+    server.answers = [(503, {"error": "busy"})] * asked
+
+    async def test(checkpointer: HTTPCheckpointer) -> None:
+        with pytest.raises(Unavailable, match=r"answered 503 to .*busy"):
+            await checkpointer.load("t", "c")
+
+    run(server.url, test)
+    assert len(server.asked) == asked
 
 
 @pytest.mark.requirement("http.refused")

@@ -13,20 +13,26 @@ from mcp.server.streamable_http import MCP_SESSION_ID_HEADER
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import MCPError
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from ...values.errors import CofioError
 from ...values.records import Json
-from ..jsonrpc import INVALID_REQUEST, MAX_FRAME
+from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, MAX_FRAME
 from ..web.bodies import read_body
 from ..web.failures import RequestError
 from ..web.json_limits import JsonLimits, TooComplex
-from ..web.workers import Workers
+from ..web.overload import Overload, ServerLoad
+from ..web.workers import Workers, get_gone_check
 from .surface import INFO, INSTRUCTIONS, STATELESS, Surface, describe_error
+from .tools import TOOLS
 
+NAME = "mcp"  # of the door, in the numbers of the server
+IS_REFUSED = "is_refused"  # in a request's state: that it was refused after it had been taken in
 SESSIONS = 1000  # at once; one costs some 40 KB, and is ended after half an hour without a request
 THREADS = 8  # calls that are in the engine at once; each holds a connection of its own
+MAX_CALLS = 256  # that the SDK has in hand at once: it costs the event loop some two milliseconds for each
 # A state of full length, unless it is a list of single digits. The SDK parses in the event loop, where all others wait.
 LIMITS = JsonLimits(values=400_000, depth=1000, text=None)
 Context: TypeAlias = ServerRequestContext[Any]
@@ -35,16 +41,19 @@ Context: TypeAlias = ServerRequestContext[Any]
 class Handlers:
     """What the SDK calls: each asks the surface, beside the event loop where it may take time."""
 
-    def __init__(self, surface: Surface) -> None:
+    def __init__(self, surface: Surface, load: ServerLoad | None = None) -> None:
+        """`load` is that of the server."""
         self._surface = surface
-        self._workers = Workers(THREADS, "cofio-mcp")
+        self._workers = Workers(THREADS, "cofio-mcp", (load or ServerLoad()).find_door(NAME))
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult.model_validate(self._surface.list_tools())
 
     async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         work = partial(self._surface.call_tool, params.name, params.arguments or {})
-        return types.CallToolResult.model_validate(await self._run(context, "tools/call", work))
+        tool = TOOLS.get(params.name)
+        reads = tool is not None and tool.reads
+        return types.CallToolResult.model_validate(await self._run(context, "tools/call", work, reads=reads))
 
     async def list_resources(
         self, context: Context, params: types.PaginatedRequestParams | None
@@ -70,9 +79,17 @@ class Handlers:
         work = partial(self._surface.get_prompt, params.name)
         return types.GetPromptResult.model_validate(await self._run(context, "prompts/get", work))
 
-    async def _run(self, context: Context, method: str, work: Callable[[], dict[str, Json]]) -> dict[str, Json]:
+    async def _run(
+        self, context: Context, method: str, work: Callable[[], dict[str, Json]], *, reads: bool = True
+    ) -> dict[str, Json]:
+        scope: Scope = {"state": {}} if context.request is None else context.request.scope
         try:
-            return await self._workers.run(work)
+            return await self._workers.run(work, get_gone_check(scope) if reads else None)
+        except Overload as error:
+            scope["state"][IS_REFUSED] = True  # which gives the answer its status
+            raise MCPError(INTERNAL_ERROR, str(error)) from None
+        except ClientDisconnect:
+            raise MCPError(INTERNAL_ERROR, "nobody waits for this any more") from None
         except CofioError as error:
             failure = describe_error(error, method=method, stateless=context.protocol_version == STATELESS)
         raise MCPError(failure.code, failure.message, failure.data)
@@ -102,26 +119,45 @@ def make_session_manager(server: Server[Any]) -> StreamableHTTPSessionManager:
 class Door:
     """The SDK's application, behind what it does not do: bodies are measured, and idle sessions make room."""
 
-    def __init__(self, manager: StreamableHTTPSessionManager) -> None:
+    def __init__(self, manager: StreamableHTTPSessionManager, load: ServerLoad | None = None) -> None:
+        """`load` is that of the server, which the handlers of the calls have, too."""
         self._manager = manager
+        self._load = (load or ServerLoad()).find_door(NAME)
         self._requests: dict[str, int] = {}
         """How many requests of each session are under way; the session whose last one ended first stands first."""
         self._streams: dict[str, int] = {}
         """How many streams of each session stand open, if any does."""
         self._openings = 0
-        self._workers = Workers(THREADS, "cofio-mcp-measure")
+        self._calls = 0
+        self._workers = Workers(THREADS, "cofio-mcp-measure", self._load)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        body = b""
-        if scope["method"] == "POST":
-            try:
-                body = bytes(await read_body(scope, receive, MAX_FRAME))
-                await self._check(body)
-            except RequestError as error:
-                await _render_refusal(error)(scope, receive, send)
-                return
-            receive = _replay(body, receive)
+        if scope["method"] != "POST":
+            await self._pass_on(b"", scope, receive, send)
+            return
+        try:
+            self._check_room()  # before a body is read that would be of no use
+            body = bytes(await read_body(scope, receive, MAX_FRAME))
+            await self._check(body)
+            self._check_room()
+        except RequestError as error:
+            await _render_refusal(error)(scope, receive, send)
+            return
+        self._calls += 1
+        try:
+            await self._pass_on(body, scope, _replay(body, receive), send)
+        finally:
+            self._calls -= 1
+
+    def _check_room(self) -> None:
+        """Raise Overload if the SDK, or the threads behind it, have as many calls as they can answer soon."""
+        if self._calls >= MAX_CALLS:
+            raise self._load.refuse()
+        self._load.check_room()
+
+    async def _pass_on(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the SDK answer a request, whose body was read."""
         session = Headers(scope=scope).get(MCP_SESSION_ID_HEADER)
         if session is None:
             await self._open(body, scope, receive, send)
@@ -140,7 +176,7 @@ class Door:
         if session not in self._requests:
             await self._manager.handle_request(scope, receive, send)
             return
-        answer = _Answer(send)
+        answer = _Answer(send, scope)
         if scope["method"] == "GET":  # a stream that stands open: its session is idle all the same
             self._streams[session] = self._streams.get(session, 0) + 1
             try:
@@ -164,7 +200,7 @@ class Door:
 
     async def _open(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request without a session, which may open one; for that, room is made."""
-        answer = _Answer(send)
+        answer = _Answer(send, scope)
         opens = b'"initialize"' in body  # for a client that writes it in another way there may be no room
         self._openings += opens
         try:
@@ -206,15 +242,23 @@ class Door:
 
 
 class _Answer:
-    """Passes an answer on, and keeps its status and the session that it names."""
+    """Passes an answer on, and keeps its status and the session that it names.
 
-    def __init__(self, send: Send) -> None:
+    The SDK answers a call that failed with 200: for one that was refused that is put right.
+    """
+
+    def __init__(self, send: Send, scope: Scope) -> None:
         self._send = send
+        self._scope = scope
         self.status = 0
         self.session: str | None = None
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
+            if self._scope["state"].get(IS_REFUSED):
+                refusal = Overload()
+                headers = Headers(refusal.headers).raw
+                message = {**message, "status": refusal.status, "headers": [*message["headers"], *headers]}
             self.status = message["status"]
             self.session = Headers(raw=message["headers"]).get(MCP_SESSION_ID_HEADER)
         await self._send(message)
@@ -240,5 +284,5 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
 
 def _render_refusal(error: RequestError) -> JSONResponse:
-    failure = {"code": INVALID_REQUEST, "message": str(error)}
-    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": failure}, error.status)
+    failure = {"code": INVALID_REQUEST if error.status < 500 else INTERNAL_ERROR, "message": str(error)}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": failure}, error.status, error.headers)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from urllib.parse import parse_qs
 
@@ -18,7 +18,9 @@ from ...values.records import Scope
 from ..web.bodies import BodyTooLong, read_body
 from ..web.failures import RequestError, describe_failure
 from ..web.json_limits import BadJson, JsonLimits, TooComplex
-from ..web.workers import Workers
+from ..web.overload import ServerLoad
+from ..web.tracing import CLIENT_GONE
+from ..web.workers import IsGone, Workers, get_gone_check
 
 PATH = "/api/v1/memory-tool"
 MAX_BODY = 16_777_216  # bytes; the longest file that can be kept is shorter, also with every character escaped
@@ -26,39 +28,45 @@ LIMITS = JsonLimits(text=None)  # how long a file may be, the command says
 THREADS = 8  # commands that are in the engine at once
 
 
-def make_routes(engine: Callable[[], Engine]) -> list[Route]:
-    """The door's one address. `engine` gives the memory when a command needs it, and may raise Unavailable."""
-    door = _Door(engine)
+def make_routes(engine: Callable[[], Engine], load: ServerLoad | None = None) -> list[Route]:
+    """The door's one address. `engine` gives the memory when a command needs it, and may raise Unavailable.
+
+    `load` is that of the server.
+    """
+    door = _Door(engine, load or ServerLoad())
     return [Route(PATH, door.answer, methods=["POST"])]
 
 
 class _Door:
     """Answers commands, beside the event loop."""
 
-    def __init__(self, engine: Callable[[], Engine]) -> None:
+    def __init__(self, engine: Callable[[], Engine], load: ServerLoad) -> None:
         self._engine = engine
-        self._workers = Workers(THREADS, "cofio-memory-tool")
+        self._workers = Workers(THREADS, "cofio-memory-tool", load.find_door("memory_tool"))
 
     async def answer(self, request: Request) -> JSONResponse:
         """The result of the command in the body; 400 when there is none in it."""
         try:
+            self._workers.check_room()  # before a body is read that would be of no use
             scope = home(_parse_owner(request.scope["query_string"]))
             body = await read_body(request.scope, request.receive, MAX_BODY)
+            return await self._workers.run(partial(self._reply, scope, body, get_gone_check(request.scope)))
         except BodyTooLong as error:
             return _render_error(f"The body is longer than {MAX_BODY:,} bytes", error.status)
         except RequestError as error:
-            return _render_error(str(error), error.status)
+            return _render_error(str(error), error.status, error.headers)
         except Invalid as error:
             return _render_error(str(error), 400)
-        return await self._workers.run(partial(self._reply, scope, body))
 
-    def _reply(self, scope: Scope, body: bytearray) -> JSONResponse:
+    def _reply(self, scope: Scope, body: bytearray, is_gone: IsGone | None) -> JSONResponse:
         try:
             command = _parse_command(body)
         except BadJson as error:
             return _render_error(f"The body is not JSON ({error.kind})", 400)
         except (Invalid, TooComplex) as error:
             return _render_error(str(error), 400)
+        if command.get("command") == "view" and is_gone is not None and is_gone():
+            return _render_error("nobody waits for this any more", CLIENT_GONE)
         try:
             return _render_result(dispatch(self._engine(), scope, command), 200)
         except Unavailable as error:
@@ -86,9 +94,9 @@ def _parse_command(body: bytearray) -> dict[str, object]:
     return dict(parsed)
 
 
-def _render_error(sentence: str, status: int) -> JSONResponse:
-    return _render_result(Result(f"Error: {sentence}", is_error=True), status)
+def _render_error(sentence: str, status: int, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    return _render_result(Result(f"Error: {sentence}", is_error=True), status, headers)
 
 
-def _render_result(result: Result, status: int) -> JSONResponse:
-    return JSONResponse({"content": result.content, "is_error": result.is_error}, status)
+def _render_result(result: Result, status: int, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"content": result.content, "is_error": result.is_error}, status, headers)

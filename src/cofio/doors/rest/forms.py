@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
-from contextlib import closing
-from functools import partial
+from collections.abc import AsyncGenerator
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, cast
@@ -91,7 +89,7 @@ async def read_upload(scope: Scope, receive: Receive, folder: Path | None) -> Pa
     if not parser.ended:
         await form.close()
         raise RequestError(422, "the form was cut off before its end: send it again, whole")
-    return partial(_parse_form, form, get_path_fields(scope))
+    return Upload(form, get_path_fields(scope))
 
 
 def _make_too_large() -> RequestError:
@@ -115,21 +113,33 @@ async def _iterate_body(receive: Receive) -> AsyncGenerator[bytes, None]:
             return
 
 
-def _parse_form(form: FormData, path: dict[str, Any]) -> object:
-    """The fields of a form; one that is left empty is not given, as forms on pages have it."""
-    files = [each for _, each in form.multi_items() if isinstance(each, UploadFile)]
-    fields: dict[str, Any] = {}
-    try:
-        for name, value in form.multi_items():
-            if name in fields:
-                raise RequestError(422, f"it is given more than once: {name}")
-            if isinstance(value, UploadFile):
-                fields[name] = _read_file(value)
-            elif value:
-                fields[name] = value
-    finally:
-        _close(files)
-    return {**fields, **path}
+class Upload:
+    """A form that has come in: calling it gives its fields and closes its files."""
+
+    def __init__(self, form: FormData, path: dict[str, Any]) -> None:
+        self._form = form
+        self._path = path
+
+    def __call__(self) -> object:
+        """Return the fields; one that is left empty is not given, as forms on pages have it."""
+        fields: dict[str, Any] = {}
+        try:
+            for name, value in self._form.multi_items():
+                if name in fields:
+                    raise RequestError(422, f"it is given more than once: {name}")
+                if isinstance(value, UploadFile):
+                    fields[name] = _read_file(value)
+                elif value:
+                    fields[name] = value
+        finally:
+            self.close()
+        return {**fields, **self._path}
+
+    def close(self) -> None:
+        """Close the files without reading them."""
+        for _, each in self._form.multi_items():
+            if isinstance(each, UploadFile):
+                each.file.close()
 
 
 def _read_file(file: UploadFile) -> FilePart:
@@ -137,9 +147,3 @@ def _read_file(file: UploadFile) -> FilePart:
         raise _make_too_large()
     mime = (file.content_type or "").partition(";")[0].strip().lower()
     return FilePart(file.file.read(), file.filename or "", mime or None)
-
-
-def _close(files: Sequence[UploadFile]) -> None:
-    for each in files:
-        with closing(each.file):
-            pass

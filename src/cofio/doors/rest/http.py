@@ -21,10 +21,12 @@ from ...conversations.mirror import Mirror
 from ...engine.engine import Engine
 from ...text.jsonl import dump_line
 from ..web.failures import FaultLog, RequestError, describe_failure, get_request_id, render_failure
-from ..web.workers import Workers, end_workers
+from ..web.overload import ServerLoad
+from ..web.workers import LONG_PATIENCE, Workers, end_workers, get_gone_check
 from .assistant import Assistant
 from .calls import VERSIONS, Call, Parse
 from .catalogue import CALLS
+from .forms import Upload
 from .health import describe_health
 from .jobs import Jobs
 from .operations import Operations
@@ -77,8 +79,12 @@ class Door:
         assistant: Assistant | None = None,
         fetch_policy: FetchPolicy = FetchPolicy(),  # noqa: B008  # frozen, and it allows nothing
         folder: Path | None = None,
+        load: ServerLoad | None = None,
     ) -> None:
-        """Files that are sent wait in `folder`, which only this user can read; without one they stay in memory."""
+        """Files that are sent wait in `folder`, which only this user can read; without one they stay in memory.
+
+        `load` is that of the server that the door belongs to.
+        """
         self.conversations = conversations
         self.jobs = jobs
         self._zone = zone
@@ -86,9 +92,10 @@ class Door:
         self._assistant = assistant
         self._content_reader = ContentReader(fetch_policy, None if assistant is None else assistant.model)
         self._operations = Operations(conversations, zone, jobs, assistant, self._content_reader)
-        self._writers = Workers(WRITERS, "cofio-rest-write")
-        self._readers = Workers(READERS, "cofio-rest-read")
-        self._uploaders = Workers(UPLOADERS, "cofio-rest-upload")
+        door = (load or ServerLoad()).find_door("rest")
+        self._writers = Workers(WRITERS, "cofio-rest-write", door)
+        self._readers = Workers(READERS, "cofio-rest-read", door)
+        self._uploaders = Workers(UPLOADERS, "cofio-rest-upload", door, patience=LONG_PATIENCE)
 
     @classmethod
     def open(
@@ -101,6 +108,7 @@ class Door:
         mirror: Mirror | None = None,
         quiet: timedelta = timedelta(),  # a value
         folder: Path | None = None,
+        load: ServerLoad | None = None,
     ) -> Door:
         """Build the door on a memory, which the `mirror` follows.
 
@@ -109,7 +117,7 @@ class Door:
         reader, spending = (None, None) if assistant is None else (assistant.reader, assistant.spending)
         conversations = Conversations(engine, zone=zone, reader=reader, mirror=mirror)
         jobs = Jobs(conversations, spending, quiet=quiet)
-        return cls(conversations, jobs, zone, assistant=assistant, fetch_policy=fetch_policy, folder=folder)
+        return cls(conversations, jobs, zone, assistant=assistant, fetch_policy=fetch_policy, folder=folder, load=load)
 
     def make_routes(self) -> list[Route]:
         """The addresses of the calls."""
@@ -138,14 +146,20 @@ class Door:
 
     async def answer(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
         """Take in a request for a call, and send what comes of it."""
+        workers = self._uploaders if call.uploads else self._writers if call.writes else self._readers
         try:
+            workers.check_room()  # before a body is read that would be of no use
             parse = await call.reads(scope, receive, self._folder)
         except RequestError as error:
             response: Response = render_failure(scope, error, self._zone)
         else:
-            workers = self._uploaders if call.uploads else self._writers if call.writes else self._readers
+            is_gone = None if call.writes else get_gone_check(scope)
             try:
-                response = await workers.run(partial(self._reply, call, parse, scope))
+                response = await workers.run(partial(self._reply, call, parse, scope), is_gone)
+            except RequestError as error:
+                if isinstance(parse, Upload):
+                    parse.close()
+                response = render_failure(scope, error, self._zone)
             except CancelledError:  # the time is up that a server which is being stopped gives to its calls
                 response = render_failure(scope, RequestError(503, STOPPED), self._zone)
         await response(scope, receive, send)

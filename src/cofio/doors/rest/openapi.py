@@ -52,7 +52,7 @@ _FAILURES = {
     "422": "Something about the request is wrong; the message says what.",
     "429": "Too much is waiting already; `Retry-After` says when to send it again.",
     "500": "A fault of the server's own.",
-    "503": "The memory cannot be used at the moment.",
+    "503": "The memory cannot be used at the moment, or too many calls wait: then `Retry-After` is there, too.",
 }
 
 _FILES = {

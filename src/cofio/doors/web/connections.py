@@ -20,15 +20,16 @@ from uvicorn.server import ServerState
 
 from ...system.processes import count_files, raise_file_limit
 from .failures import LogThrottle
+from .overload import RETRY_AFTER
+from .workers import GONE_CHECK
 
 MAX_CONNECTIONS = 4096
 MAX_HEAD = 65_536  # bytes; one read may bring more, and is parsed first
 MAX_BODIES = 536_870_912  # bytes of all requests that are not answered yet
 SMALL_BODY = 65_536  # bytes that a request may always have
 RESERVED = 128  # descriptors for the store: its files, for each of the threads that use it
-BACKLOG = 128  # connections that the system holds until they are taken, all of them at once
+BACKLOG = 1024  # connections that the system holds until they are taken, all of them at once
 FILES = 16_384  # descriptors that are enough, should the system allow any number
-RETRY_AFTER = 1  # seconds
 _log = logging.getLogger("cofio.serve")
 
 
@@ -207,6 +208,7 @@ class Connection(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
+        self.scope["state"][GONE_CHECK] = self.transport.is_closing
         self._part, self._since = _Part.BODY, self.loop.time()
         self._body_begun = self._since
         self._open_requests += 1

@@ -25,6 +25,7 @@ from starlette.routing import Route
 from ...conversations.usage import ModelUsage
 from ...engine.engine import Engine
 from ...values.errors import Unavailable
+from .overload import ServerLoad
 from .workers import Workers
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -34,14 +35,18 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 class Metrics:
     """The numbers of one server."""
 
-    def __init__(self, engine: Callable[[], Engine], spending: ModelUsage | None = None) -> None:
-        """`spending` counts what a model costs, where there is one."""
+    def __init__(
+        self, engine: Callable[[], Engine], spending: ModelUsage | None = None, load: ServerLoad | None = None
+    ) -> None:
+        """`spending` counts what a model costs, where there is one; `load` is that of the server."""
         self._registry = CollectorRegistry(auto_describe=False)
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._registry)
         self._registry.register(_StoreCollector(engine))
         if spending is not None:
             self._registry.register(_UsageCollector(spending))
+        if load is not None:
+            self._registry.register(_LoadCollector(load))
         self._requests = Counter(
             "cofio_http_requests", "Requests by method, path and status.", ("method", "path", "status"),
             registry=self._registry,
@@ -110,3 +115,21 @@ class _UsageCollector(Collector):
         usage = self._spending.total
         yield CounterMetricFamily("cofio_llm_calls", "Calls to the model.", value=float(usage.calls))
         yield CounterMetricFamily("cofio_llm_tokens", "Tokens that they took.", value=float(usage.tokens))
+
+
+class _LoadCollector(Collector):
+    """What waits at each door, and what was refused there."""
+
+    def __init__(self, load: ServerLoad) -> None:
+        self._load = load
+
+    def collect(self) -> Iterable[GaugeMetricFamily | CounterMetricFamily]:
+        waiting = GaugeMetricFamily("cofio_http_waiting", "Calls that wait for a thread, by door.", labels=["door"])
+        refused = CounterMetricFamily(
+            "cofio_http_refused", "Calls that were refused because too many waited, by door.", labels=["door"]
+        )
+        for each in self._load.doors:
+            waiting.add_metric([each.door], each.queue_length)
+            refused.add_metric([each.door], each.refused)
+        yield waiting
+        yield refused

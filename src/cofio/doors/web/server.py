@@ -50,6 +50,7 @@ from .failures import RequestError, describe_failure, render_failure
 from .logs import log_to_stderr
 from .metrics import Metrics
 from .origins import Origin
+from .overload import ServerLoad
 from .tokens import FILE, Token, Tokens
 from .tracing import RequestTracer
 
@@ -195,19 +196,23 @@ def make_app(
     origins: Collection[Origin] = (),
     zone: tzinfo = UTC,
     health: Callable[[], Mapping[str, Any]] = dict,
+    load: ServerLoad | None = None,
 ) -> ASGIApp:
     """The application: MCP and the `routes` of the other doors, the guard before them all, and an id for each request.
 
     The `calls` are routes too, at plain addresses: a POST there goes straight to its door, past the framework, which
     would cost as much as a short call does. Whatever begins with a key of `under` goes straight to the door there.
+    `load` is what the doors were given, too.
     """
+    load = load or ServerLoad()
     manager = make_session_manager(mcp)
     straight = {route.path: route.app for route in calls if route.methods == {"POST"} and not route.param_convertors}
 
     @asynccontextmanager
     async def run_sessions(_: Starlette) -> AsyncIterator[None]:
         async with manager.run():
-            yield
+            with load.lag.measure():
+                yield
 
     async def show_home(_: Request) -> JSONResponse:
         addresses = {
@@ -228,7 +233,7 @@ def make_app(
     all_routes = [
         Route("/", show_home),
         Route("/health", show_health),
-        Route("/mcp", McpDoor(manager)),
+        Route("/mcp", McpDoor(manager, load)),
         *routes,
         *calls,
     ]
@@ -293,6 +298,7 @@ def run(
         vault = stack.enter_context(closing(AttachedVault(home, settings)))
         listener = stack.enter_context(_listen(host, port))
         engine = memory.engine  # what is wrong with the store is said now, not to the first client
+        load = ServerLoad()
         door = rest.Door.open(
             engine,
             settings.zone,
@@ -301,6 +307,7 @@ def run(
             mirror=vault.mirror(engine),
             quiet=timedelta(minutes=settings.quiet_after),
             folder=home,
+            load=load,
         )
         stack.enter_context(closing(door))
         door.jobs.resume()
@@ -308,23 +315,24 @@ def run(
         own_address = listener.getsockname()
         url_host = f"[{host}]" if ":" in host else host
         own = {host, own_address[0]} | ({socket.gethostname()} if strict else set())
-        mcp = make_server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=settings.structured)))
+        surface = Surface(memory, allow_secrets=allow_secrets, structured=settings.structured)
+        mcp = make_server(Handlers(surface, load))
 
         def health() -> Mapping[str, Any]:
             memory.verify()
             return door.check_health()
 
         routes = [
-            *memory_tool.make_routes(lambda: memory.engine),
+            *memory_tool.make_routes(lambda: memory.engine, load),
             *openapi.make_routes(public=(not strict) if settings.docs is None else settings.docs),
         ]
         application = make_app(
             mcp, routes=routes, calls=door.make_routes(),
-            under={threads.PREFIX: threads.Door(lambda: memory.engine, settings.zone)},
-            metrics=Metrics(lambda: memory.engine, None if assistant is None else assistant.spending),
+            under={threads.PREFIX: threads.Door(lambda: memory.engine, settings.zone, load)},
+            metrics=Metrics(lambda: memory.engine, None if assistant is None else assistant.spending, load),
             hosts={*LOCAL, *own, *names}, tokens=tokens, strict=strict,
             proxies=[name for name in names if not _is_local(name)], origins=origins, zone=settings.zone,
-            health=health,
+            health=health, load=load,
         )  # fmt: skip
         announce = partial(ready, f"http://{url_host}:{own_address[1]}")
         _Server(application, announce, door.stop_waiting).run(sockets=[listener])

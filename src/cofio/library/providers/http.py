@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["HTTPCheckpointer"]
 
 _ATTEMPTS = 5
+_PAUSE = 2  # seconds that are waited for a server that is busy; one that asks for more is taken to be out of reach
 _LISTED = 10_000  # what a server lists at once, at most
 
 
@@ -148,6 +150,11 @@ class HTTPCheckpointer(BaseCheckpointer):
         content = None if body is None else body.encode()
         try:
             answer = self._client().request(method, self.base_url + path, content=content, headers=headers)
+            for _ in range(_ATTEMPTS - 1):
+                if (pause := _parse_pause(answer)) is None:
+                    break
+                time.sleep(pause)  # it has too much to do, and has done nothing of this
+                answer = self._client().request(method, self.base_url + path, content=content, headers=headers)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             problem = str(error) or type(error).__name__
             raise Unavailable(f"the checkpoints at {self.base_url} cannot be reached: {problem}") from error
@@ -268,6 +275,12 @@ def _state(found: object) -> dict[str, Any]:
     if not isinstance(state, dict) or not isinstance(state.get("messages"), list):
         raise Unavailable("the server answered something else than a checkpoint")
     return state
+
+
+def _parse_pause(answer: httpx2.Response) -> float | None:
+    """Return the seconds after which a server that has too much to do wants to be asked again, if they are few."""
+    seconds = answer.headers.get("Retry-After", "") if answer.status_code == 503 else ""
+    return float(seconds) if seconds.isascii() and seconds.isdigit() and int(seconds) <= _PAUSE else None
 
 
 def _parse_error(answer: httpx2.Response) -> str:
