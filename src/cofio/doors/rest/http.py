@@ -26,6 +26,7 @@ from .assistant import Assistant
 from .calls import VERSIONS, Call, Parse
 from .catalogue import CALLS
 from .health import describe_health
+from .job_queue import JobQueue
 from .jobs import Jobs
 from .operations import Operations
 from .replies import Caller
@@ -71,14 +72,18 @@ class Door:
     def __init__(
         self,
         conversations: Conversations,
-        jobs: Jobs,
+        jobs: JobQueue,
         zone: tzinfo,
         *,
         assistant: Assistant | None = None,
         fetch_policy: FetchPolicy = FetchPolicy(),  # noqa: B008  # frozen, and it allows nothing
         folder: Path | None = None,
+        processes: int = 1,
     ) -> None:
-        """Files that are sent wait in `folder`, which only this user can read; without one they stay in memory."""
+        """Files that are sent wait in `folder`, which only this user can read; without one they stay in memory.
+
+        `processes` share the work of the server, so that each needs fewer threads for it.
+        """
         self.conversations = conversations
         self.jobs = jobs
         self._zone = zone
@@ -86,9 +91,9 @@ class Door:
         self._assistant = assistant
         self._content_reader = ContentReader(fetch_policy, None if assistant is None else assistant.model)
         self._operations = Operations(conversations, zone, jobs, assistant, self._content_reader)
-        self._writers = Workers(WRITERS, "cofio-rest-write")
-        self._readers = Workers(READERS, "cofio-rest-read")
-        self._uploaders = Workers(UPLOADERS, "cofio-rest-upload")
+        self._writers = Workers(max(4, WRITERS // processes), "cofio-rest-write")
+        self._readers = Workers(max(2, READERS // processes), "cofio-rest-read")
+        self._uploaders = Workers(max(1, UPLOADERS // processes), "cofio-rest-upload")
 
     @classmethod
     def open(
