@@ -109,12 +109,6 @@ class Jobs:
         """Why the last job that needed a model could not be done; None when it could."""
 
     @property
-    def open_count(self) -> int:
-        """How many jobs are yet to be done."""
-        with self._condition:
-            return sum(self._open.values())
-
-    @property
     def queue(self) -> QueueState:
         """How the tasks are getting on that this server knows of."""
         with self._condition:

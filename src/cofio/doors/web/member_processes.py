@@ -59,6 +59,8 @@ def run_worker(
         is_incomplete=board.is_incomplete,
     )  # fmt: skip
     assistant = open_assistant(settings, home, lambda: memory.engine, observe=member.count_model_usage)
+    if assistant is not None:
+        member.count_model_usage(0, 0)  # so that there is a number from the start
     with ExitStack() as stack:
         stack.enter_context(closing(memory))
         vault = stack.enter_context(closing(AttachedVault(home, settings)))
