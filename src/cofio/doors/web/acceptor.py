@@ -89,6 +89,8 @@ class Acceptor:
                 self._pause(PAUSE)
             return  # else another worker was quicker, or the client has gone
         connection.setblocking(False)
+        with suppress(OSError):  # the client has gone
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # small answers go out at once
         task = self._loop.create_task(self._open(connection))
         self._openings.add(task)
         self._board.set_connections(self._number, self._count() + len(self._openings))

@@ -36,6 +36,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0  # seconds before a process that has ende
 LONG_LIFE = 60.0  # seconds after which the next pause is the first again
 SAME_LINE = 60.0  # seconds within which the same line of another process is not logged again
 FORCE = 1.0  # seconds that a second Ctrl-C leaves
+SHORT = 0.02  # seconds until a process has ended whose line is closed already
 CHILD = "cofio.doors.web.child"
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _log = logging.getLogger("cofio.serve")
@@ -146,6 +147,8 @@ class Supervisor:
     def _step(self, wakes: socket.socket) -> None:
         """Wait for what happens next, and see to it."""
         due = min(self._deadline, self._turn, *(child.next_start for child in self._children))
+        if any(child.process is not None and child.control is None for child in self._children):
+            due = min(due, time.monotonic() + SHORT)  # one is about to end
         timeout = None if due == float("inf") else max(0.0, due - time.monotonic())
         for key, _ in self._selector.select(timeout):
             if key.fileobj is wakes:
@@ -295,21 +298,22 @@ class Supervisor:
         for child in self._children:
             child.next_start = float("inf")
         for worker in self._workers:
-            _signal(worker, signal.SIGTERM)
+            _terminate(worker)
 
     def _see_to_end(self, now: float) -> None:
         if now >= self._turn or all(worker.process is None for worker in self._workers):
             self._turn = float("inf")
             if not self._is_last_told:
                 self._is_last_told = True
-                _signal(self._background, signal.SIGTERM)
+                _terminate(self._background)
         if now >= self._deadline:
             self._kill_all()
             self._deadline = now + FORCE
 
     def _kill_all(self) -> None:
         for child in self._children:
-            _signal(child, signal.SIGKILL)
+            if child.process is not None:
+                child.process.kill()
 
     def _release(self) -> None:
         for child in self._children:
@@ -325,9 +329,9 @@ class Supervisor:
             os.close(descriptor)
 
 
-def _signal(child: Child, number: signal.Signals) -> None:
-    if child.process is not None and child.process.poll() is None:
-        child.process.send_signal(number)
+def _terminate(child: Child) -> None:
+    if child.process is not None:
+        child.process.terminate()
 
 
 def _make_error(failure: Mapping[str, str]) -> CofioError:
@@ -339,12 +343,12 @@ def _make_error(failure: Mapping[str, str]) -> CofioError:
 
 @contextmanager
 def _catch_signals() -> Iterator[socket.socket]:
-    """Have the numbers of signals come over a socket, of children that end, too."""
+    """Have the numbers of signals come over a socket."""
     reads, writes = socket.socketpair()
     with reads, writes:
         reads.setblocking(False)
         writes.setblocking(False)
-        handlers = {number: signal.signal(number, _pass_by) for number in (*_SIGNALS, signal.SIGCHLD)}
+        handlers = {number: signal.signal(number, _pass_by) for number in _SIGNALS}
         before = signal.set_wakeup_fd(writes.fileno(), warn_on_full_buffer=False)
         try:
             yield reads
