@@ -26,9 +26,18 @@ OTHERS = {"host": "EVEROS_API__HOST", "port": "EVEROS_API__PORT", "timezone": "E
 """Variables of a product whose API the REST door answers: who comes from there need not set others."""
 HARMLESS = frozenset(
     {
-        "sync", "fusion", "floor", "background", "port", "workers", "timezone", "docs", "quiet_after", "structured",
+        "sync",
+        "fusion",
+        "floor",
+        "background",
+        "port",
+        "workers",
+        "timezone",
+        "docs",
+        "quiet_after",
+        "structured",
         "vault",
-    }  # fmt: skip
+    }
 )
 """The settings that any store may have. All others are restricted: they name who is sent what is remembered and asked,
 or what is let in, loaded or spent; from a store's own file they count only where it is trusted."""
@@ -64,7 +73,7 @@ class Settings:
     """Where `cofio serve` listens; any address but this machine's own needs a token."""
     port: int = 8427
     workers: int | None = None
-    """How many processes of `cofio serve` take requests, or 0 for one that does everything; unset: one for each core."""
+    """How many processes of `cofio serve` take requests; 0: one does everything; unset: one for each core."""
     allow_secrets: bool = False
     """Whether every door keeps what looks like a key, a token or a password, rather than refuse or mask it."""
     timezone: str = "UTC"
@@ -95,7 +104,9 @@ class Settings:
         if not 0 <= self.port <= 65535:
             raise Invalid("port", f"{self.port} is not a port; use 1 to 65535, or 0 for one that is free")
         if self.workers is not None and not 0 <= self.workers <= MAX_WORKERS:
-            raise Invalid("workers", f"{self.workers} is not a number from 1 to {MAX_WORKERS}, or 0 for a single process")
+            raise Invalid(
+                "workers", f"{self.workers} is not a number from 1 to {MAX_WORKERS}, or 0 for a single process"
+            )
         if not 0 <= self.quiet_after <= MAX_QUIET:
             raise Invalid(
                 "quiet_after", f"{self.quiet_after} is not a number of minutes from 0 (never) to {MAX_QUIET:,}"

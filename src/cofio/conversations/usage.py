@@ -16,7 +16,6 @@ from ..values.records import Draft, Json, Kind, Record
 from ..values.scopes import MODEL_USAGE
 from .message_records import fields
 
-
 Observer: TypeAlias = Callable[[int, int], None]
 """Told the calls and the tokens that something cost."""
 

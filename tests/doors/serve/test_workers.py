@@ -1,4 +1,4 @@
-"""`cofio serve` with several processes: one server to its clients, whichever process answers and whichever is killed."""
+"""`cofio serve` with several processes: one server to its clients, whichever answers and whichever is killed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections import Counter
@@ -374,7 +373,9 @@ def test_a_store_that_cannot_be_opened_is_told_in_one_line(tmp_path: Path) -> No
 
 
 def test_a_wrong_setting_is_told_in_one_line(tmp_path: Path) -> None:
-    server = Server(tmp_path, "--workers", "2", COFIO_LLM_BASE_URL="http://x", COFIO_LLM_MODEL="y", COFIO_LLM_BUDGET="z")
+    server = Server(
+        tmp_path, "--workers", "2", COFIO_LLM_BASE_URL="http://x", COFIO_LLM_MODEL="y", COFIO_LLM_BUDGET="z"
+    )
     _, log = server.process.communicate(timeout=PATIENCE)
     assert (server.first_line, server.process.returncode) == ("", 1)
     assert (len(log.splitlines()), "budget" in log) == (1, True), log
@@ -396,7 +397,9 @@ def test_the_numbers_are_those_of_all_processes_and_survive_a_kill(connections: 
         assert 'cofio_http_request_duration_seconds_bucket{le="+Inf",method="GET",path="/"} 10.0' in text
         assert "cofio_store_records" in text
         memory = re.findall(r"^process_resident_memory_bytes (.*)$", text, re.MULTILINE)
-        status = [Path(f"/proc/{each}/status").read_text() for each in (server.process.pid, *server.children().values())]
+        status = [
+            Path(f"/proc/{each}/status").read_text() for each in (server.process.pid, *server.children().values())
+        ]
         least = max(int(re.findall(r"VmRSS:\s+(\d+)", each)[0]) * 1024 for each in status)
         assert float(memory[0]) > 2 * least
     for name, process in server.children().items():

@@ -103,7 +103,7 @@ def parse_port(text: str) -> int:
 def parse_workers(text: str) -> int:
     """The number of processes that take requests."""
     if not (text.isascii() and text.isdigit() and len(text) < 4 and int(text) <= MAX_WORKERS):
-        raise Invalid("workers", f"{text!r} is not a number from 1 to {MAX_WORKERS}, or 0 for a single process")
+        raise Invalid("workers", f"{text!r} is not a number from 1 to {MAX_WORKERS}, or 0 for one process")
     return int(text)
 
 

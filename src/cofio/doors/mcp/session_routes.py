@@ -15,7 +15,7 @@ _NAME = MCP_SESSION_ID_HEADER.lower().encode()
 
 
 class SessionRouter:
-    """Stands before a worker's door: it adds the worker's number to the id of each new session, and takes it away again.
+    """Stands before a worker's door: it adds the worker's number to the id of each new session, and takes it off again.
 
     A request of a session that another worker holds goes there, however its connection came here.
     """

@@ -432,7 +432,7 @@ def _mark(conversations: Conversations, job: Record, **changes: Json) -> Record:
 
 
 def check_room(ahead: int, total: int) -> None:
-    """Raise RequestError if there is no room for a task behind the `ahead` ones of its session, and `total` ones of all."""
+    """Raise RequestError if there is no room for a task behind `ahead` ones of its session and `total` ones of all."""
     if ahead >= tasks.MAX_LINE or total >= tasks.MAX_OPEN:
         most = f"{tasks.MAX_LINE} requests of this session" if ahead >= tasks.MAX_LINE else f"{tasks.MAX_OPEN} requests"
         raise RequestError(

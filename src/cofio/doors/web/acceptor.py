@@ -21,7 +21,7 @@ _log = logging.getLogger("cofio.serve")
 class Acceptor:
     """Takes connections from a listener that other workers take connections from, too.
 
-    asyncio's own server takes all that wait in one go: one worker would have a whole crowd, and the others nothing to do.
+    asyncio's own server takes all that wait in one go: one worker would have a whole crowd, and the others none.
     """
 
     def __init__(

@@ -67,7 +67,7 @@ class Board:
         self._numbers[number * _PER_PROCESS + _CONNECTIONS] = count
 
     def find_fewest_connections(self, besides: int) -> int | None:
-        """How many connections that worker has which has the fewest, of those that are up; None if there is no other."""
+        """How many connections the worker has that has the fewest, of those that are up; None if there is none."""
         return min(
             (
                 self._numbers[number * _PER_PROCESS + _CONNECTIONS]
@@ -98,13 +98,13 @@ class Board:
         self._numbers[_TASKS] = count
 
     def count_tasks(self) -> int:
-        """How many tasks are not finished: those that the background process knows, and those that it is yet to hear of."""
+        """How many tasks are not finished, with those that the background process is yet to hear of."""
         starts = [number * _PER_PROCESS for number in range(self.workers)]
         unheard = sum(self._numbers[at + _TASKS_SENT] - self._numbers[at + _TASKS_RECEIVED] for at in starts)
         return self._numbers[_TASKS] + max(0, unheard)
 
     def claim_wake(self) -> bool:
-        """Note that the background process is to be woken; whether that is still to be done, as no one else is at it."""
+        """Note that the background process is to be woken; whether that is still to be done."""
         if self._numbers[_WAKE]:
             return False
         self._numbers[_WAKE] = 1

@@ -99,8 +99,8 @@ def main(control: int) -> int:
 
 def _run(parent: ParentLine, spec: Mapping[str, Any]) -> None:
     from .links import Switchboard
-    from .membership import Membership
     from .member_processes import run_background, run_worker  # with all that a server needs
+    from .membership import Membership
 
     number, workers, descriptors = spec["number"], spec["workers"], spec["descriptors"]
     member = Membership(

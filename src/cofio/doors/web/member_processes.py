@@ -136,7 +136,7 @@ class WorkerServer(HttpServer):
         announce()
 
     def _make_protocol(self) -> asyncio.Protocol:
-        protocol: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg, assignment]  # as uvicorn
+        protocol: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]  # as uvicorn
             config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )
         return protocol

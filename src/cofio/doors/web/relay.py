@@ -1,4 +1,4 @@
-"""A request that another worker has to answer, because only that one holds the session: it goes there and back whole."""
+"""A request that another worker has to answer, as only that one holds the session: it goes there and back whole."""
 
 from __future__ import annotations
 

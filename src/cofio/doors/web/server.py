@@ -209,10 +209,12 @@ def make_app(
 
     The `calls` are routes too, at plain addresses: a POST there goes straight to its door, past the framework, which
     would cost as much as a short call does. Whatever begins with a key of `under` goes straight to the door there.
-    Where several processes serve, `share_sessions` puts before MCP what finds the one that holds a session, and `health`
-    asks another process, so it has threads.
+    Where several processes serve, `share_sessions` puts before MCP what finds the one that holds a session, and
+    `health` asks another process, so it has threads.
     """
-    manager = make_session_manager(mcp, 1 if share_sessions is None else share_sessions.processes)
+    manager = (
+        make_session_manager(mcp) if share_sessions is None else make_session_manager(mcp, share_sessions.processes)
+    )
     mcp_door: ASGIApp = McpDoor(manager)
     if share_sessions is not None:
         mcp_door = share_sessions.wrap(mcp_door)

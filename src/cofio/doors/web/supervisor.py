@@ -43,7 +43,7 @@ _log = logging.getLogger("cofio.serve")
 
 
 def choose_workers(wanted: int | None) -> int:
-    """Return how many processes take requests: as many as are asked for, else one for each core; 0 for a single process.
+    """Return how many processes take requests: as many as are asked for, else one for each core; 0 for just this one.
 
     Raises:
         Invalid: several are asked for, and this system cannot do that.
@@ -179,11 +179,18 @@ class Supervisor:
         }  # fmt: skip
         inherited = [theirs.fileno(), self._memory, own.fileno(), *self._counts, *sends]
         inherited += [self._listener.fileno()] if is_worker else []
-        with theirs:
-            # -P: what lies in the working folder is not imported.
-            child.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", CHILD, str(theirs.fileno())], stdin=subprocess.DEVNULL, pass_fds=inherited
-            )
+        try:
+            with theirs:
+                # -P: what lies in the working folder is not imported.
+                child.process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", CHILD, str(theirs.fileno())],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=inherited,
+                )
+        except OSError as error:  # no memory, or too many processes
+            ours.close()
+            self._put_off(child, f"could not be started ({error.strerror})")
+            return
         child.control, child.unread, child.is_ready = ours, b"", False
         child.since, child.next_start = time.monotonic(), float("inf")
         spec = {
@@ -269,15 +276,19 @@ class Supervisor:
         if self._is_ending:
             return
         how = f"by {signal.Signals(-code).name}" if code < 0 else f"with the exit code {code}"
+        self._put_off(child, f"ended {how}")
+
+    def _put_off(self, child: Child, what: str) -> None:
+        """Start a process again later, unless the server is only being started."""
         if not self._has_started:
-            self._failure = Unavailable(f"{child.name} of the server ended {how} while it was being started")
+            self._failure = Unavailable(f"{child.name} of the server {what} while it was being started")
             self._begin_end()
             return
         now = time.monotonic()
         if now - child.since >= LONG_LIFE:
             child.pause = FIRST_PAUSE
         child.next_start = now + child.pause
-        _log.error("%s ended %s: it is started again in %g s", child.name, how, child.pause)
+        _log.error("%s %s: it is started again in %g s", child.name, what, child.pause)
         child.pause = min(LONGEST_PAUSE, 2 * child.pause)
 
     def _end(self, received: int) -> None:
