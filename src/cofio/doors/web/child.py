@@ -9,8 +9,9 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from ...config.notices import show_notices
@@ -99,7 +100,6 @@ def main(control: int) -> int:
 
 def _run(parent: ParentLine, spec: Mapping[str, Any]) -> None:
     from .links import Switchboard
-    from .member_processes import run_background, run_worker  # with all that a server needs
     from .membership import Membership
 
     number, workers, descriptors = spec["number"], spec["workers"], spec["descriptors"]
@@ -112,6 +112,16 @@ def _run(parent: ParentLine, spec: Mapping[str, Any]) -> None:
         ),
     )
     options = ServerOptions.unpack(spec["options"])
+    # What takes a second to load is loaded before the turn to open the store comes, and only where it is needed.
+    run: Callable[[ServerOptions, Membership, Callable[[], None]], None]
+    if number == member.board.background:
+        from .background_process import run_background
+
+        run = run_background
+    else:
+        from .worker_process import run_worker
+
+        run = partial(run_worker, listener=socket.socket(fileno=descriptors["listener"]))
     if parent.read() is None:  # its turn to open the store
         return
     parent.end_with_parent()
@@ -119,10 +129,7 @@ def _run(parent: ParentLine, spec: Mapping[str, Any]) -> None:
     def announce() -> None:
         parent.send({"ready": True})
 
-    if number == member.board.background:
-        run_background(options, member, announce)
-    else:
-        run_worker(options, member, socket.socket(fileno=descriptors["listener"]), announce)
+    run(options, member, announce)
 
 
 if __name__ == "__main__":

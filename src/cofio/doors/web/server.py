@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import socket
-import sys
 from asyncio import get_running_loop
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
@@ -30,7 +29,6 @@ from ...content import FetchPolicy
 from ...values.errors import Invalid, Unavailable
 from ...vault.lifecycle import AttachedVault
 from .. import threads
-from ..display import neutralise_line
 from ..lazy_memory import Memory
 from ..mcp.http import Door as McpDoor
 from ..mcp.http import Handlers, make_server, make_session_manager
@@ -42,7 +40,7 @@ from ..rest.assistant import open_assistant
 from .connections import MAX_BODIES, MAX_CONNECTIONS, Capacity, ConnectionPool
 from .failures import RequestError, describe_failure, render_failure
 from .listener import check_exposure, is_address, is_local, open_listener, render_url
-from .logs import log_to_stderr
+from .logs import log_to_stderr, say
 from .metrics import Metrics
 from .options import ServerOptions
 from .origins import Origin
@@ -340,11 +338,6 @@ def build_application(
         proxies=[name for name in names if not is_local(name)], origins=options.origins, zone=settings.zone,
         health=check_health, threads_for_health=threads_for_health, share_sessions=share_sessions,
     )  # fmt: skip
-
-
-def say(line: str) -> None:
-    """Tell the person who looks at the server's log."""
-    print(f"cofio: {neutralise_line(line)}", file=sys.stderr, flush=True)
 
 
 class HttpServer(uvicorn.Server):
