@@ -21,10 +21,23 @@ from .trust import Claims, find_doubt, is_marked, is_versioned
 
 STORE_FOLDER = ".cofio"
 MAX_QUIET = 525_600  # minutes: a year
+MAX_WORKERS = 8  # processes of one server that take requests
 OTHERS = {"host": "EVEROS_API__HOST", "port": "EVEROS_API__PORT", "timezone": "EVEROS_MEMORY__TIMEZONE"}
 """Variables of a product whose API the REST door answers: who comes from there need not set others."""
 HARMLESS = frozenset(
-    {"sync", "fusion", "floor", "background", "port", "timezone", "docs", "quiet_after", "structured", "vault"}
+    {
+        "sync",
+        "fusion",
+        "floor",
+        "background",
+        "port",
+        "workers",
+        "timezone",
+        "docs",
+        "quiet_after",
+        "structured",
+        "vault",
+    }
 )
 """The settings that any store may have. All others are restricted: they name who is sent what is remembered and asked,
 or what is let in, loaded or spent; from a store's own file they count only where it is trusted."""
@@ -59,6 +72,8 @@ class Settings:
     host: str = "127.0.0.1"
     """Where `cofio serve` listens; any address but this machine's own needs a token."""
     port: int = 8427
+    workers: int | None = None
+    """How many processes of `cofio serve` take requests; 0: one does everything; unset: one for each core."""
     allow_secrets: bool = False
     """Whether every door keeps what looks like a key, a token or a password, rather than refuse or mask it."""
     timezone: str = "UTC"
@@ -88,6 +103,10 @@ class Settings:
             raise Invalid("floor", f"{self.floor} is not a number from 0 to 1")
         if not 0 <= self.port <= 65535:
             raise Invalid("port", f"{self.port} is not a port; use 1 to 65535, or 0 for one that is free")
+        if self.workers is not None and not 0 <= self.workers <= MAX_WORKERS:
+            raise Invalid(
+                "workers", f"{self.workers} is not a number from 1 to {MAX_WORKERS}, or 0 for a single process"
+            )
         if not 0 <= self.quiet_after <= MAX_QUIET:
             raise Invalid(
                 "quiet_after", f"{self.quiet_after} is not a number of minutes from 0 (never) to {MAX_QUIET:,}"

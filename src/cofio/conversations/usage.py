@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import cast
+from typing import TypeAlias, cast
 
 from ..engine.engine import Engine
 from ..engine.retries import Busy
@@ -15,6 +15,9 @@ from ..values.changes import Change, Put
 from ..values.records import Draft, Json, Kind, Record
 from ..values.scopes import MODEL_USAGE
 from .message_records import fields
+
+Observer: TypeAlias = Callable[[int, int], None]
+"""Told the calls and the tokens that something cost."""
 
 
 class _ThreadUsage(threading.local):
@@ -27,8 +30,15 @@ class ModelUsage:
     """Counts calls and tokens against a day's budget."""
 
     def __init__(
-        self, engine: Callable[[], Engine], budget: Budget, clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+        self,
+        engine: Callable[[], Engine],
+        budget: Budget,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        *,
+        observe: Observer | None = None,
     ) -> None:
+        """`observe` is told of each call what it cost."""
+        self._observe = observe
         self._engine = engine
         self._budget = budget
         self._clock = clock
@@ -49,6 +59,8 @@ class ModelUsage:
         """Take note of what was just spent."""
         with self._lock:
             self.total = self.total.plus(calls, tokens)
+        if self._observe is not None:
+            self._observe(calls, tokens)
         self._mine.usage = self._mine.usage.plus(calls, tokens)
         engine = self._engine()
 

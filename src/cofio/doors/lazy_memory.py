@@ -15,6 +15,7 @@ from ..system.disk import leads_elsewhere
 from ..values.errors import CofioError, Unavailable
 
 if TYPE_CHECKING:
+    from ..engine.background import WorkSharing
     from ..engine.engine import Engine
 
 
@@ -24,11 +25,25 @@ PATIENCE = 10.0  # seconds that the first calls wait for an older memory to come
 class Memory:
     """One store for one server. Opening it costs a tenth of a second, which no client is made to wait for."""
 
-    def __init__(self, address: StoreAddress, settings: Settings, *, say: Callable[[str], None]) -> None:
-        """`say` is told, a line at a time, what a person who looks at the server's log would want to know."""
+    def __init__(
+        self,
+        address: StoreAddress,
+        settings: Settings,
+        *,
+        say: Callable[[str], None],
+        sharing: WorkSharing | None = None,
+        is_incomplete: Callable[[], bool] | None = None,
+    ) -> None:
+        """`say` is told, a line at a time, what a person who looks at the server's log would want to know.
+
+        With `is_incomplete`, another process of the server takes over what there is to take over, and this says whether
+        it is still at it. With `sharing`, that process does the derived work, too, or this one does it for all.
+        """
         self._address = address
         self._settings = settings
         self._say = say
+        self._sharing = sharing
+        self._is_incomplete = is_incomplete
         self._lock = threading.Lock()
         self._engine: Engine | None = None
         self._takeover: threading.Thread | None = None
@@ -57,7 +72,11 @@ class Memory:
     @property
     def incomplete(self) -> str | None:
         """Why not all that will be in the memory is there yet; None when it is."""
-        if self._takeover is None or not self._takeover.is_alive():
+        if self._is_incomplete is not None:
+            is_incomplete = self._is_incomplete()
+        else:
+            is_incomplete = self._takeover is not None and self._takeover.is_alive()
+        if not is_incomplete:
             return None
         return "an older memory is still being taken over: what is not found may be about to come in"
 
@@ -75,7 +94,9 @@ class Memory:
         from ..engine.opening import find_loss
         from ..importers import agent_memory_store
 
-        engine = Engine.open(self._address, settings=self._settings)
+        engine = Engine.open(self._address, settings=self._settings, sharing=self._sharing)
+        if self._is_incomplete is not None:
+            return engine
         if loss := find_loss(self._address):
             self._say(loss)
         self._report_model()

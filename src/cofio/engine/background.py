@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
 
 from ..backends.interface import Backend
@@ -25,6 +26,18 @@ EMBED_BATCH = 16  # a quarter of a second's work: then other processes may claim
 PATIENCE = 2.0  # seconds that a close waits for a piece of work that does not end, as with a silent endpoint
 BUSY_PATIENCE = 60.0  # seconds that settling waits for another process that is at this work and does not end
 NICE = 10  # no caller waits for this work, and one may wait for the processor
+LONGEST_PAUSE = 1.0  # seconds that a piece of work waits while there are calls, so that it is done some time
+SHORT = 0.01  # seconds between two looks whether there still are
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkSharing:
+    """How several processes of one program share the work: some take calls, another does what is derived."""
+
+    notify: Callable[[], None] | None = None
+    """Tells the other that something has changed, in a process that takes calls."""
+    is_busy: Callable[[], bool] | None = None
+    """Whether a call waits somewhere, for which the work should stand back."""
 
 
 class BackgroundWork:
@@ -35,10 +48,12 @@ class BackgroundWork:
         backend: Backend,
         embedder: Callable[[], Embedder | None],
         purge_checkpoints: Callable[[datetime], int],
+        sharing: WorkSharing | None = None,
     ) -> None:
         self._backend = backend
         self._embedder = embedder
         self._purge_checkpoints = purge_checkpoints
+        self._sharing = sharing or WorkSharing()
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -51,9 +66,11 @@ class BackgroundWork:
         self._thread.start()
 
     def notice(self) -> None:
-        """Wake up, as there may be work."""
+        """Wake up, or another process that does the work, as there may be some."""
         if not self._wake.is_set():
             self._wake.set()
+        if self._sharing.notify is not None:
+            self._sharing.notify()
 
     def stop(self) -> None:
         """Finish the piece of work at hand and do no more."""
@@ -81,6 +98,7 @@ class BackgroundWork:
         indexed, embedded, left, is_counted = 0, 0, limit, False
         until = time.monotonic() + BUSY_PATIENCE
         while not self._stop.is_set():
+            self._stand_back()
             task = Index(limit=WORDS_BATCH, embedder=embedder.id if embedder else None, count_waiting=not is_counted)
             done, made = self._backend.upkeep(task), 0
             if left is None or not is_counted:
@@ -101,6 +119,13 @@ class BackgroundWork:
             if not done.more and not made:
                 break
         return embedded
+
+    def _stand_back(self) -> None:
+        """Wait as long as calls wait, though not for long."""
+        if self._sharing.is_busy is not None:
+            until = time.monotonic() + LONGEST_PAUSE
+            while self._sharing.is_busy() and time.monotonic() < until and not self._stop.wait(SHORT):
+                pass
 
     def _embed(self, embedder: Embedder) -> int:
         """Make the next few vectors; how many records were seen to, 0 when none could be claimed."""

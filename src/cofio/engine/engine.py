@@ -51,7 +51,7 @@ from ..values.records import (
     normalize_tags,
 )
 from . import search as searching
-from .background import BackgroundWork
+from .background import BackgroundWork, WorkSharing
 from .embedding import EngineEmbedder
 from .fresh_vectors import FreshVectors
 from .opening import open_backend, resolve_store
@@ -82,6 +82,7 @@ class Engine(RecordReader):
         *,
         settings: Settings | None = None,
         embedder: Embedder | None = None,
+        sharing: WorkSharing | None = None,
     ) -> None:
         self.settings = settings or Settings()
         self.closed = False
@@ -91,7 +92,7 @@ class Engine(RecordReader):
         self._turns = Turns()
         self._embedding = EngineEmbedder(self.settings, embedder)
         self._fresh_vectors = FreshVectors()
-        self._background = BackgroundWork(backend, self._embedding.open, partial(_purge_checkpoints, backend))
+        self._background = BackgroundWork(backend, self._embedding.open, partial(_purge_checkpoints, backend), sharing)
         # Run by close(), or when the engine is dropped without it, or when the interpreter ends.
         self._release = weakref.finalize(self, _release, self._background, backend)
         if self.settings.background and not self.read_only:
@@ -112,10 +113,12 @@ class Engine(RecordReader):
         settings: Settings | None = None,
         embedder: Embedder | None = None,
         clock: Callable[[], datetime] | None = None,
+        sharing: WorkSharing | None = None,
     ) -> Engine:
         """The memory in the folder `store`, or at another address, made if need be.
 
         Without a folder: COFIO_STORE, else the nearest `.cofio` from here upwards, else a new `./.cofio`.
+        `sharing` is for a program whose processes share the work.
 
         Raises:
             Unavailable: the folder cannot be used, or was written by a newer cofio.
@@ -127,7 +130,7 @@ class Engine(RecordReader):
         home = address.home
         chosen = settings or Settings.load(home)
         new = is_new(home)
-        engine = cls(open_backend(address, chosen, clock), settings=chosen, embedder=embedder)
+        engine = cls(open_backend(address, chosen, clock), settings=chosen, embedder=embedder, sharing=sharing)
         if new:
             mark_made(home)
         if new and home.name == STORE_FOLDER:
@@ -479,6 +482,10 @@ class Engine(RecordReader):
             computed = self._embedding.normalize_vectors([put.draft for put in puts], vectors)
             puts = [replace(put, vector=computed.get(cast(str, put.draft.id))) for put in puts]
         return sum(not record.existed for record in self._records(puts))
+
+    def notice(self) -> None:
+        """Look soon for derived work that another process left, rather than in some seconds."""
+        self._background.notice()
 
     def stats(self) -> Stats:
         """Numbers about the store for people."""

@@ -197,3 +197,28 @@ def count_files(unknown: int) -> int:
         return len(os.listdir("/dev/fd"))
     except OSError:
         return unknown
+
+
+def count_cores() -> int:
+    """How many cores this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def can_share_sockets() -> bool:
+    """Whether a process can hand its open sockets to those that it starts, and they to each other."""
+    return sys.platform != "win32"
+
+
+def make_shared_memory(name: str, size: int) -> int:
+    """Make memory that processes share, with zeros in it; the descriptor by which they inherit and map it."""
+    if sys.platform == "linux":
+        memory = os.memfd_create(name)
+    else:
+        import tempfile
+
+        with tempfile.TemporaryFile() as file:
+            memory = os.dup(file.fileno())
+    os.ftruncate(memory, size)
+    return memory

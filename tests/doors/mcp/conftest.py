@@ -156,12 +156,13 @@ def served(
     import uvicorn
 
     from cofio.doors.mcp.http import Handlers, make_server
+    from cofio.doors.web import listener as web_listener
     from cofio.doors.web import server as web_server
     from cofio.doors.web.tokens import Tokens
 
     mcp = make_server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=structured)))
     application = web_server.make_app(mcp, hosts=web_server.LOCAL, tokens=Tokens(folder), strict=strict)
-    with web_server._listen("127.0.0.1", 0) as listening:
+    with web_listener.open_listener("127.0.0.1", 0) as listening:
         started = threading.Event()
 
         class Running(uvicorn.Server):

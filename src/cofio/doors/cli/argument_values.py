@@ -10,6 +10,7 @@ import re
 from functools import wraps
 from typing import TYPE_CHECKING, TypeVar
 
+from ...config.settings import MAX_WORKERS
 from ...values.errors import Invalid
 
 if TYPE_CHECKING:
@@ -95,6 +96,14 @@ def parse_port(text: str) -> int:
     """The number of a port."""
     if not (text.isascii() and text.isdigit() and int(text) <= 65535):
         raise Invalid("port", f"{text!r} is not a port: use 1 to 65535, or 0 for one that is free")
+    return int(text)
+
+
+@_report_as_misuse
+def parse_workers(text: str) -> int:
+    """The number of processes that take requests."""
+    if not (text.isascii() and text.isdigit() and len(text) < 4 and int(text) <= MAX_WORKERS):
+        raise Invalid("workers", f"{text!r} is not a number from 1 to {MAX_WORKERS}, or 0 for one process")
     return int(text)
 
 

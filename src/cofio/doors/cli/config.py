@@ -31,6 +31,7 @@ MEANINGS = {
     "background": "Index and embed in a background thread.",
     "host": "Where `cofio serve` listens; an address that others can reach needs a token.",
     "port": "The port of `cofio serve`; 0 takes a free one.",
+    "workers": "How many processes of `cofio serve` take requests, up to 8; 0: a single one. Unset, one for each core.",
     "allow_secrets": "Keep what looks like a key, a token or a password, rather than refuse or mask it.",
     "timezone": 'The zone of the times that REST shows and of days, as "Europe/Oslo".',
     "docs": "Show the REST API at /docs, /redoc and /openapi.json; unset, only where others cannot reach it.",
@@ -44,6 +45,8 @@ MEANINGS = {
     "fetch": 'What content items may point at: "off", or hosts and folders, as "docs.example.org, /srv/inbox".',
 }
 """What each setting is for, in a line."""
+UNSET = {"docs": "true", "workers": "2"}
+"""What may stand for each setting that is unset unless someone sets it."""
 _USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
@@ -88,13 +91,13 @@ def print_sample(args: Namespace) -> None:
         "# Every line is the default: take away the # of those that you change. Texts stand in quotes.",
     ]
     for each in fields(Settings):
-        lines += ["", f"# {MEANINGS[each.name]}", f"# {each.name} = {_render_default(each.default)}"]
+        lines += ["", f"# {MEANINGS[each.name]}", f"# {each.name} = {_render_default(each.name, each.default)}"]
     sample = "\n".join(lines)
     choose_output(as_json=args.json).print_done(sample, sample=sample + "\n")
 
 
-def _render_default(default: object) -> str:
-    return "true" if default is None else json.dumps(default)  # a switch that is unset
+def _render_default(name: str, default: object) -> str:
+    return UNSET[name] if default is None else json.dumps(default)
 
 
 def _list_files(home: Path) -> list[Path]:

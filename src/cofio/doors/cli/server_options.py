@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .argument_values import parse_origin, parse_port
+from .argument_values import parse_origin, parse_port, parse_workers
 from .parser import ALLOW_SECRETS, Commands
 
 CLIENTS = ("claude-code", "claude-desktop", "cursor", "vscode", "codex", "opencode")
@@ -65,6 +65,10 @@ def _add_serve(commands: Commands) -> None:
         "--host", help="the address to listen on (default: 127.0.0.1); one that others can reach needs a token"
     )
     serve.add_argument("--port", type=parse_port, help="the port to listen on; 0 takes a free one (default: 8427)")
+    serve.add_argument(
+        "--workers", type=parse_workers, metavar="N",
+        help="how many processes take requests, up to 8 (default: one for each core); 0: a single one does everything",
+    )  # fmt: skip
     serve.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME",
         help="a name by which clients may address the server, as behind a proxy; may be given several times",

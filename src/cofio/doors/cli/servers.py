@@ -7,12 +7,21 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
+from collections.abc import Callable
 from dataclasses import replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 from ...config.address import StoreAddress
 from ...config.settings import Settings
 from ...engine.opening import resolve_store
 from ...values.errors import Unavailable
+
+if TYPE_CHECKING:
+    from ..web.options import ServerOptions
+
+PACKAGES = ("uvicorn", "mcp", "starlette", "httptools", "prometheus_client", "python_multipart", "watchfiles")
+"""What serving needs besides what a bare install brings."""
 
 
 def serve_mcp(args: Namespace) -> int:
@@ -32,35 +41,50 @@ def serve_mcp(args: Namespace) -> int:
 
 def serve_http(args: Namespace) -> int:
     """Serve every HTTP door until stopped."""
-    try:
-        from ..web.server import run
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] == "cofio":
-            raise
-        from ...config.installation import install_command  # not before it is needed: an agent waits for `cofio mcp`
-
-        raise Unavailable(
-            f"serving over HTTP needs the extra `server` ({error.name} is missing): {install_command('server')}"
-        ) from error
+    _check_extra()
+    from ..web import supervisor  # which loads nothing of what the processes load that it starts
+    from ..web.options import ServerOptions
 
     address = resolve_store(args.store)
     settings = Settings.load(address.home)
+    workers = supervisor.choose_workers(settings.workers if args.workers is None else args.workers)
+    options = ServerOptions(
+        address=address,
+        settings=replace(settings, allow_secrets=args.allow_secrets or settings.allow_secrets),
+        host=args.host or settings.host,
+        port=settings.port if args.port is None else args.port,
+        names=tuple(args.allow_host),
+        origins=tuple(args.allow_origin),
+    )
     try:
-        code = run(
-            address,
-            settings,
-            host=args.host or settings.host,
-            port=settings.port if args.port is None else args.port,
-            names=tuple(args.allow_host),
-            origins=tuple(args.allow_origin),
-            allow_secrets=args.allow_secrets or settings.allow_secrets,
-            ready=lambda url: _announce(args, address, url),
-        )
+        code = _run_server(options, workers, lambda url: _announce(args, address, url))
     except KeyboardInterrupt:  # as uvicorn ends after Ctrl-C, once all is closed
         _say_goodbye()
         raise
     _say_goodbye()
     return code
+
+
+def _run_server(options: ServerOptions, workers: int, ready: Callable[[str], None]) -> int:
+    """Serve with as many workers, or with 0 in this process."""
+    if workers:
+        from ..web import supervisor
+
+        return supervisor.run(options, workers, ready=ready)
+    from ..web import server
+
+    return server.run(options, ready=ready)
+
+
+def _check_extra() -> None:
+    """Raise Unavailable if a package is missing that serving needs."""
+    missing = next((name for name in PACKAGES if find_spec(name) is None), None)
+    if missing is not None:
+        from ...config.installation import install_command  # not before it is needed: an agent waits for `cofio mcp`
+
+        raise Unavailable(
+            f"serving over HTTP needs the extra `server` ({missing} is missing): {install_command('server')}"
+        )
 
 
 def _say_goodbye() -> None:

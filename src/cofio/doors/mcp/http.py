@@ -106,13 +106,15 @@ def make_server(handlers: Handlers) -> Server[Any]:
     )  # fmt: skip
 
 
-def make_session_manager(server: Server[Any]) -> StreamableHTTPSessionManager:
+def make_session_manager(server: Server[Any], processes: int = 1) -> StreamableHTTPSessionManager:
     """What holds the clients' sessions: it has to be run for as long as its requests are handled.
+
+    Several `processes` hold no more than one would.
 
     Whose requests come this far is settled before, for all doors at once.
     """
     return StreamableHTTPSessionManager(
-        server, json_response=True, max_request_body_size=MAX_FRAME, max_sessions=SESSIONS
+        server, json_response=True, max_request_body_size=MAX_FRAME, max_sessions=-(-SESSIONS // processes)
     )
 
 

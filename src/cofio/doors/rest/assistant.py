@@ -8,7 +8,7 @@ from pathlib import Path
 from ...config.notices import warn_once
 from ...config.settings import Settings, read_claims
 from ...config.trust import PROMPTS, is_trusted
-from ...conversations.usage import ModelUsage
+from ...conversations.usage import ModelUsage, Observer
 from ...engine.engine import Engine
 from ...knowledge import ModelSummariser
 from ...llm import Budget, Model, ModelExtractor, Prompts
@@ -17,14 +17,16 @@ from ...llm import Budget, Model, ModelExtractor, Prompts
 class Assistant:
     """A model, and the count of what it costs."""
 
-    def __init__(self, settings: Settings, folder: Path, engine: Callable[[], Engine]) -> None:
-        """`folder` is the store's.
+    def __init__(
+        self, settings: Settings, folder: Path, engine: Callable[[], Engine], observe: Observer | None = None
+    ) -> None:
+        """`folder` is the store's; `observe` is told what each question to the model cost.
 
         Raises:
             Invalid: a setting cannot be used, or a prompt of the store's own lacks what it needs.
         """
         prompts = Prompts(_find_own_prompts(folder))
-        self.spending = ModelUsage(engine, Budget.parse(settings.llm_budget))
+        self.spending = ModelUsage(engine, Budget.parse(settings.llm_budget), observe=observe)
         self.model = Model(
             settings.llm_base_url, settings.llm_model, settings.llm_api_key, prompts=prompts,
             spend=self.spending.spend, allowed=self.spending.refusal,
@@ -46,6 +48,8 @@ def _find_own_prompts(folder: Path) -> Path | None:
     return folder / PROMPTS if claims.prompts else None
 
 
-def open_assistant(settings: Settings, folder: Path, engine: Callable[[], Engine]) -> Assistant | None:
+def open_assistant(
+    settings: Settings, folder: Path, engine: Callable[[], Engine], observe: Observer | None = None
+) -> Assistant | None:
     """The model that the settings name; None when they name none, and then nothing is ever sent anywhere."""
-    return Assistant(settings, folder, engine) if settings.llm_base_url else None
+    return Assistant(settings, folder, engine, observe) if settings.llm_base_url else None

@@ -9,7 +9,8 @@ from pydantic import BaseModel, Field
 
 from ... import __version__
 from ...engine.engine import Engine
-from .jobs import Jobs
+from .job_queue import JobQueue
+from .jobs import QueueState
 from .replies import Data
 from .responses import render_time
 
@@ -74,9 +75,9 @@ class Health(BaseModel):
     model: ModelHealth | None = Field(default=None, description="How the model is getting on; only where there is one.")
 
 
-def describe_health(engine: Engine, jobs: Jobs, zone: tzinfo, *, has_model: bool) -> Data:
+def describe_health(engine: Engine, jobs: JobQueue, zone: tzinfo, *, has_model: bool) -> Data:
     """Describe the server without anything that is remembered, and without what takes time to find out."""
-    meaning = engine.expects_vectors
+    meaning, state = engine.expects_vectors, jobs.queue
     health: Data = {
         "version": __version__,
         "capabilities": {
@@ -90,16 +91,15 @@ def describe_health(engine: Engine, jobs: Jobs, zone: tzinfo, *, has_model: bool
             "drain_consecutive_failures": 0, "unrecoverable_total": 0, "optimize_failure_streak": 0,
             "prune_stale_seconds": 0.0, "index_rows": {}, "index_emptied": False,
         },
-        "memorize_queue": _describe_queue(jobs, zone),
+        "memorize_queue": _describe_queue(state, zone),
     }  # fmt: skip
     if has_model:
-        state = {"status": "ok"} if jobs.trouble is None else {"status": "unavailable", "reason": jobs.trouble}
-        health["model"] = {**state, "waiting": jobs.open_count}
+        model = {"status": "ok"} if state.trouble is None else {"status": "unavailable", "reason": state.trouble}
+        health["model"] = {**model, "waiting": state.open_count}
     return health
 
 
-def _describe_queue(jobs: Jobs, zone: tzinfo) -> Data:
-    state = jobs.queue
+def _describe_queue(state: QueueState, zone: tzinfo) -> Data:
     reasons = [] if state.alive else ["the threads that carry out queued requests have ended"]
     age = None if state.oldest is None else max(0.0, (datetime.now(UTC) - state.oldest).total_seconds())
     return {

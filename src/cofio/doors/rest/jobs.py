@@ -21,6 +21,7 @@ from ...conversations.conversations import Conversations, Project
 from ...conversations.idle import find_quiet_sessions
 from ...conversations.message_records import fields
 from ...conversations.usage import ModelUsage
+from ...engine.engine import Engine
 from ...llm import Usage
 from ...values.errors import CofioError, Conflict, NotFound, Unavailable
 from ...values.query import MAX_LIST, AllOf, Where
@@ -63,6 +64,10 @@ class QueueState:
     """How many have failed since the server started."""
     faulted_at: datetime | None
     """When one last failed by a fault of the server's own."""
+    open_count: int = 0
+    """How many jobs are yet to be done: tasks, and what the model is to do."""
+    trouble: str | None = None
+    """Why the last job that needed a model could not be done; None when it could."""
 
 
 class Jobs:
@@ -104,12 +109,6 @@ class Jobs:
         """Why the last job that needed a model could not be done; None when it could."""
 
     @property
-    def open_count(self) -> int:
-        """How many jobs are yet to be done."""
-        with self._condition:
-            return sum(self._open.values())
-
-    @property
     def queue(self) -> QueueState:
         """How the tasks are getting on that this server knows of."""
         with self._condition:
@@ -117,7 +116,8 @@ class Jobs:
             alive = not self._threads or any(thread.is_alive() for thread in self._threads)
             return QueueState(
                 alive=alive, accepting=not self._is_closing, pending=len(times), oldest=min(times, default=None),
-                failed=self._failures, faulted_at=self._faulted_at,
+                failed=self._failures, faulted_at=self._faulted_at, open_count=sum(self._open.values()),
+                trouble=self.trouble,
             )  # fmt: skip
 
     def count_waiting(self, project: Project, session: str) -> int:
@@ -128,18 +128,7 @@ class Jobs:
         """Raise RequestError if there is no room for a task behind the `ahead` ones of its session."""
         with self._condition:
             total = sum(map(len, self._lines.values()))
-        if ahead >= tasks.MAX_LINE or total >= tasks.MAX_OPEN:
-            most = (
-                f"{tasks.MAX_LINE} requests of this session"
-                if ahead >= tasks.MAX_LINE
-                else f"{tasks.MAX_OPEN} requests"
-            )
-            raise RequestError(
-                429,
-                f"{most} are waiting already, so this was not accepted; send it again in a moment",
-                code="QUEUE_SATURATED",
-                headers={"Retry-After": str(RETRY_AFTER)},
-            )
+        check_room(ahead, total)
 
     def enqueue_task(self, project: Project, session: str, task: str) -> None:
         """Carry out a task that has been taken down, after those of its session that came before it."""
@@ -167,16 +156,7 @@ class Jobs:
 
     def sum_usage(self, project: Project, session: str) -> Usage:
         """What the model was asked for a session's records, as far as their jobs are still stored."""
-        of_it = Where("data.session_id", "=", session)
-        jobs = self._conversations.engine.list(
-            project.scope / "job", exact=True, kinds=(Kind.LEDGER,), filter=of_it, limit=MAX_LIST
-        )
-        total = Usage()
-        for job in jobs:
-            usage = fields(job).get("usage")
-            if isinstance(usage, dict):
-                total = total.plus(int(str(usage["calls"])), int(str(usage["tokens"])))
-        return total
+        return sum_usage(self._conversations.engine, project, session)
 
     def stop(self) -> None:
         """Begin no more jobs, and end every wait for one: what is not done is left to the next server."""
@@ -449,3 +429,27 @@ def _mark(conversations: Conversations, job: Record, **changes: Json) -> Record:
         return conversations.engine.edit(job.id, data={**fields(job), **changes})
     except NotFound:  # it was deleted with its session
         return job
+
+
+def check_room(ahead: int, total: int) -> None:
+    """Raise RequestError if there is no room for a task behind `ahead` ones of its session and `total` ones of all."""
+    if ahead >= tasks.MAX_LINE or total >= tasks.MAX_OPEN:
+        most = f"{tasks.MAX_LINE} requests of this session" if ahead >= tasks.MAX_LINE else f"{tasks.MAX_OPEN} requests"
+        raise RequestError(
+            429,
+            f"{most} are waiting already, so this was not accepted; send it again in a moment",
+            code="QUEUE_SATURATED",
+            headers={"Retry-After": str(RETRY_AFTER)},
+        )
+
+
+def sum_usage(engine: Engine, project: Project, session: str) -> Usage:
+    """What the model was asked for a session's records, as far as their jobs are still stored."""
+    of_it = Where("data.session_id", "=", session)
+    jobs = engine.list(project.scope / "job", exact=True, kinds=(Kind.LEDGER,), filter=of_it, limit=MAX_LIST)
+    total = Usage()
+    for job in jobs:
+        usage = fields(job).get("usage")
+        if isinstance(usage, dict):
+            total = total.plus(int(str(usage["calls"])), int(str(usage["tokens"])))
+    return total

@@ -28,7 +28,7 @@ from ...values.times import from_millis
 from ..web.failures import RequestError
 from .assistant import Assistant
 from .filters import ARRAYS, MILLISECONDS, SKILL_ARRAYS, compile_filter, find_session
-from .jobs import Jobs
+from .job_queue import JobQueue
 from .replies import Caller, Data, Reply
 from .requests import (
     AddRequest,
@@ -78,7 +78,7 @@ class Operations:
 
     conversations: Conversations
     zone: tzinfo
-    queue: Jobs
+    queue: JobQueue
     assistant: Assistant | None = None
     content_reader: ContentReader = field(default_factory=ContentReader)
     renderer: ResponseRenderer = field(init=False)
@@ -137,7 +137,7 @@ class Operations:
         self.queue.enqueue_jobs(project, request.session_id)
         if self.queue.wait_until_settled(project, request.session_id, PATIENCE):
             return Reply(data, usage=self.queue.sum_usage(project, request.session_id))
-        late = self.queue.trouble or "it has not answered yet"
+        late = self.queue.queue.trouble or "it has not answered yet"
         return Reply(data, notes=(f"these are the rules' records; the model's follow when it can be asked: {late}",))
 
     def _queue_flush(self, project: Project, session: str, caller: Caller, ahead: int) -> Reply:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sys
 
-from ..display import neutralise
+from ..display import neutralise, neutralise_line
 
 PREFIX = "cofio: "
 
@@ -23,3 +24,8 @@ def log_to_stderr() -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(LogFormatter())
     logging.basicConfig(handlers=[handler])
+
+
+def say(line: str) -> None:
+    """Tell the person who looks at the server's log."""
+    print(f"{PREFIX}{neutralise_line(line)}", file=sys.stderr, flush=True)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
+from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import accumulate
+from typing import TypeAlias
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -16,7 +20,7 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.requests import Request
 from starlette.responses import Response
@@ -25,24 +29,40 @@ from starlette.routing import Route
 from ...conversations.usage import ModelUsage
 from ...engine.engine import Engine
 from ...values.errors import Unavailable
+<<<<<<< HEAD
 from .overload import ServerLoad
+=======
+from .board import Board, SharedCounts
+from .membership import Membership
+>>>>>>> processes
 from .workers import Workers
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+REQUESTS = "cofio_http_requests", "Requests by method, path and status."
+DURATIONS = "cofio_http_request_duration_seconds", "How long requests took."
+_Counter: TypeAlias = Callable[[str, str, int, float], None]
 
 
 class Metrics:
     """The numbers of one server."""
 
     def __init__(
+<<<<<<< HEAD
         self, engine: Callable[[], Engine], spending: ModelUsage | None = None, load: ServerLoad | None = None
     ) -> None:
         """`spending` counts what a model costs, where there is one; `load` is that of the server."""
+=======
+        self, engine: Callable[[], Engine], spending: ModelUsage | None = None, *, member: Membership | None = None
+    ) -> None:
+        """`spending` counts what a model costs, where there is one.
+
+        The numbers of a `member` of a server of several processes are those of all of them.
+        """
+>>>>>>> processes
         self._registry = CollectorRegistry(auto_describe=False)
-        for collector in (ProcessCollector, PlatformCollector, GCCollector):
-            collector(registry=self._registry)
         self._registry.register(_StoreCollector(engine))
+<<<<<<< HEAD
         if spending is not None:
             self._registry.register(_UsageCollector(spending))
         if load is not None:
@@ -55,6 +75,20 @@ class Metrics:
             "cofio_http_request_duration_seconds", "How long requests took.", ("method", "path"),
             buckets=BUCKETS, registry=self._registry,
         )  # fmt: skip
+=======
+        PlatformCollector(registry=self._registry)
+        self._count: _Counter
+        if member is None:
+            ProcessCollector(registry=self._registry)
+            GCCollector(registry=self._registry)
+            if spending is not None:
+                self._registry.register(_UsageCollector(spending))
+            self._count = _OwnCounter(self._registry)
+        else:
+            self._registry.register(_ProcessesCollector(member.board))
+            self._registry.register(_CountsCollector(member.counts))
+            self._count = _SharedCounter(member.own_counts)
+>>>>>>> processes
         self._workers = Workers(1, "cofio-metrics")
         self._paths: frozenset[str] = frozenset()
         self._patterns: dict[str, re.Pattern[str]] = {}
@@ -73,8 +107,7 @@ class Metrics:
         if path not in self._paths:
             path = self._find_label(path)
         method = method if method in METHODS else "other"
-        self._requests.labels(method, path, str(status)).inc()
-        self._durations.labels(method, path).observe(seconds)
+        self._count(method, path, status, seconds)
 
     def _find_label(self, path: str) -> str:
         matches = (route_path for route_path, pattern in self._patterns.items() if pattern.match(path))
@@ -117,6 +150,7 @@ class _UsageCollector(Collector):
         yield CounterMetricFamily("cofio_llm_tokens", "Tokens that they took.", value=float(usage.tokens))
 
 
+<<<<<<< HEAD
 class _LoadCollector(Collector):
     """What waits at each door, and what was refused there."""
 
@@ -133,3 +167,77 @@ class _LoadCollector(Collector):
             refused.add_metric([each.door], each.refused)
         yield waiting
         yield refused
+=======
+class _OwnCounter:
+    """Counts requests in this process alone."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._requests = Counter(*REQUESTS, ("method", "path", "status"), registry=registry)
+        self._durations = Histogram(*DURATIONS, ("method", "path"), buckets=BUCKETS, registry=registry)
+
+    def __call__(self, method: str, path: str, status: int, seconds: float) -> None:
+        self._requests.labels(method, path, str(status)).inc()
+        self._durations.labels(method, path).observe(seconds)
+
+
+class _SharedCounter:
+    """Counts requests where the other processes of the server can read it."""
+
+    def __init__(self, counts: SharedCounts) -> None:
+        self._counts = counts
+
+    def __call__(self, method: str, path: str, status: int, seconds: float) -> None:
+        self._counts.add(f"requests\t{method}\t{path}\t{status}")
+        self._counts.add(f"bucket\t{method}\t{path}\t{bisect_left(BUCKETS, seconds)}")
+        self._counts.add(f"seconds\t{method}\t{path}", seconds)
+
+
+class _CountsCollector(Collector):
+    """What all processes of the server have counted, also those that have ended."""
+
+    def __init__(self, counts: Sequence[SharedCounts]) -> None:
+        self._counts = counts
+
+    def collect(self) -> Iterable[Metric]:
+        total: Tally[str] = Tally()
+        for each in self._counts:
+            total.update(each.read())
+        requests = CounterMetricFamily(*REQUESTS, labels=("method", "path", "status"))
+        durations = HistogramMetricFamily(*DURATIONS, labels=("method", "path"))
+        limits = [*(str(bucket) for bucket in BUCKETS), "+Inf"]
+        for name, value in sorted(total.items()):
+            kind, *labels = name.split("\t")
+            if kind == "requests":
+                requests.add_metric(labels, value)
+            elif kind == "seconds":
+                counts = [total[f"bucket\t{labels[0]}\t{labels[1]}\t{index}"] for index in range(len(limits))]
+                durations.add_metric(labels, buckets=[*zip(limits, accumulate(counts), strict=True)], sum_value=value)
+        yield requests
+        yield durations
+        if "model\tcalls" in total:
+            yield CounterMetricFamily("cofio_llm_calls", "Calls to the model.", value=total["model\tcalls"])
+            yield CounterMetricFamily("cofio_llm_tokens", "Tokens that they took.", value=total["model\ttokens"])
+
+
+class _ProcessesCollector(Collector):
+    """What the processes of the server take together, and when the first of them began."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+
+    def collect(self) -> Iterable[Metric]:
+        families: dict[str, Metric] = {}
+        for process in self._board.list_processes():
+            for family in ProcessCollector(pid=partial(int, process), registry=None).collect():
+                if family.name not in families:
+                    families[family.name] = family
+                    continue
+                (first,), (other,) = families[family.name].samples, family.samples
+                merge = min if family.name == "process_start_time_seconds" else _add
+                families[family.name].samples = [first._replace(value=merge(first.value, other.value))]
+        yield from families.values()
+
+
+def _add(first: float, other: float) -> float:
+    return first + other
+>>>>>>> processes

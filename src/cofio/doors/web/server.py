@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import ipaddress
 import signal
 import socket
-import sys
 from asyncio import get_running_loop
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -28,15 +25,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ... import __version__
-from ...config.address import StoreAddress
-from ...config.settings import Settings
-from ...config.trust import is_versioned
 from ...content import FetchPolicy
-from ...system.processes import claim_address
 from ...values.errors import Invalid, Unavailable
 from ...vault.lifecycle import AttachedVault
 from .. import threads
-from ..display import neutralise_line
 from ..lazy_memory import Memory
 from ..mcp.http import Door as McpDoor
 from ..mcp.http import Handlers, make_server, make_session_manager
@@ -45,18 +37,35 @@ from ..memory_tool import http as memory_tool
 from ..rest import http as rest
 from ..rest import openapi
 from ..rest.assistant import open_assistant
-from .connections import Capacity, ConnectionPool
+from .connections import MAX_BODIES, MAX_CONNECTIONS, Capacity, ConnectionPool
 from .failures import RequestError, describe_failure, render_failure
-from .logs import log_to_stderr
+from .listener import check_exposure, is_address, is_local, open_listener, render_url
+from .logs import log_to_stderr, say
 from .metrics import Metrics
+from .options import ServerOptions
 from .origins import Origin
+<<<<<<< HEAD
 from .overload import ServerLoad
 from .tokens import FILE, Token, Tokens
+=======
+from .tokens import Token, Tokens
+>>>>>>> processes
 from .tracing import RequestTracer
+from .workers import Workers
 
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 GRACE = 5  # seconds that open requests have to end when the server is stopped
 PATIENCE = GRACE / 2  # of them, those in which a model may yet answer
+
+
+class SessionSharing(Protocol):
+    """How several processes share the sessions of MCP."""
+
+    processes: int
+    """How many hold sessions."""
+
+    def wrap(self, door: ASGIApp) -> ASGIApp:
+        """Put before the door of this process what has each request answered by the process that holds its session."""
 
 
 class Guard:
@@ -133,7 +142,7 @@ class Guard:
 
     def _answers_to(self, name: str | None) -> bool:
         # An address of numbers cannot be pointed here by someone else's name server.
-        return name in self._hosts or (self._strict and name is not None and _is_address(name))
+        return name in self._hosts or (self._strict and name is not None and is_address(name))
 
     def _lets_in(self, origin: str, address: str) -> bool:
         """Whether pages of the origin may use the server, which is asked for at this address."""
@@ -196,16 +205,33 @@ def make_app(
     origins: Collection[Origin] = (),
     zone: tzinfo = UTC,
     health: Callable[[], Mapping[str, Any]] = dict,
+<<<<<<< HEAD
     load: ServerLoad | None = None,
+=======
+    threads_for_health: Workers | None = None,
+    share_sessions: SessionSharing | None = None,
+>>>>>>> processes
 ) -> ASGIApp:
     """The application: MCP and the `routes` of the other doors, the guard before them all, and an id for each request.
 
     The `calls` are routes too, at plain addresses: a POST there goes straight to its door, past the framework, which
     would cost as much as a short call does. Whatever begins with a key of `under` goes straight to the door there.
+<<<<<<< HEAD
     `load` is what the doors were given, too.
     """
     load = load or ServerLoad()
     manager = make_session_manager(mcp)
+=======
+    Where several processes serve, `share_sessions` puts before MCP what finds the one that holds a session, and
+    `health` asks another process, so it has threads.
+    """
+    manager = (
+        make_session_manager(mcp) if share_sessions is None else make_session_manager(mcp, share_sessions.processes)
+    )
+    mcp_door: ASGIApp = McpDoor(manager)
+    if share_sessions is not None:
+        mcp_door = share_sessions.wrap(mcp_door)
+>>>>>>> processes
     straight = {route.path: route.app for route in calls if route.methods == {"POST"} and not route.param_convertors}
 
     @asynccontextmanager
@@ -222,7 +248,8 @@ def make_app(
 
     async def show_health(_: Request) -> JSONResponse:
         try:
-            return JSONResponse({"status": "ok", **health()})
+            state = health() if threads_for_health is None else await threads_for_health.run(health)
+            return JSONResponse({"status": "ok", **state})
         except Unavailable as error:
             return JSONResponse({"status": "unavailable", "reason": str(describe_failure(error))}, 503)
 
@@ -233,7 +260,11 @@ def make_app(
     all_routes = [
         Route("/", show_home),
         Route("/health", show_health),
+<<<<<<< HEAD
         Route("/mcp", McpDoor(manager, load)),
+=======
+        Route("/mcp", mcp_door),
+>>>>>>> processes
         *routes,
         *calls,
     ]
@@ -260,43 +291,23 @@ def make_app(
     return RequestTracer(app, None if metrics is None else metrics.observe)
 
 
-def run(
-    address: StoreAddress,
-    settings: Settings,
-    *,
-    host: str,
-    port: int,
-    names: tuple[str, ...] = (),
-    origins: tuple[Origin, ...] = (),
-    allow_secrets: bool = False,
-    ready: Callable[[str], None],
-) -> int:
-    """Serve until stopped; `ready` is told the address once requests are taken. The exit code.
+def run(options: ServerOptions, *, ready: Callable[[str], None]) -> int:
+    """Serve in one process until stopped; `ready` is told the address once requests are taken. The exit code.
 
     Raises:
         Unavailable: the address is taken, others could reach it and there is no token, or the store cannot be used.
     """
     log_to_stderr()
-    settings = replace(settings, allow_secrets=allow_secrets)
-    home = address.home
-    tokens = Tokens(home)
-    strict = not _is_local(host) or not all(_is_local(name) for name in names)
-    if strict and not tokens.all():
-        public_name = next((name for name in (host, *names) if not _is_local(name)), host)
-        raise Unavailable(f"others can reach {public_name}, so a token is needed: make one with `cofio token add NAME`")
-    if tokens.all() and is_versioned(home, (FILE,)):
-        raise Unavailable(
-            f"{home / FILE} came with the project, so others know its tokens: remove it, and make new ones with"
-            " `cofio token add`"
-        )
+    settings, home = options.settings, options.address.home
+    strict = check_exposure(home, options.host, options.names)
     fetch_policy = FetchPolicy.parse(settings.fetch)  # refused before a store is made
-    memory = Memory(address, settings, say=_say)
+    memory = Memory(options.address, settings, say=say)
     assistant = open_assistant(settings, home, lambda: memory.engine)
     # Calls and jobs end before the memory that they write to is closed.
     with ExitStack() as stack:
         stack.enter_context(closing(memory))
         vault = stack.enter_context(closing(AttachedVault(home, settings)))
-        listener = stack.enter_context(_listen(host, port))
+        listener = stack.enter_context(open_listener(options.host, options.port))
         engine = memory.engine  # what is wrong with the store is said now, not to the first client
         load = ServerLoad()
         door = rest.Door.open(
@@ -312,6 +323,7 @@ def run(
         stack.enter_context(closing(door))
         door.jobs.resume()
         vault.watch(door.conversations)
+<<<<<<< HEAD
         own_address = listener.getsockname()
         url_host = f"[{host}]" if ":" in host else host
         own = {host, own_address[0]} | ({socket.gethostname()} if strict else set())
@@ -336,22 +348,68 @@ def run(
         )  # fmt: skip
         announce = partial(ready, f"http://{url_host}:{own_address[1]}")
         _Server(application, announce, door.stop_waiting).run(sockets=[listener])
+=======
+        metrics = Metrics(lambda: memory.engine, None if assistant is None else assistant.spending)
+        application = build_application(options, memory, door, metrics, strict=strict, listener=listener)
+        announce = partial(ready, render_url(options.host, listener))
+        HttpServer(application, announce, door.stop_waiting).run(sockets=[listener])
+>>>>>>> processes
     return 0
 
 
-def _say(line: str) -> None:
-    print(f"cofio: {neutralise_line(line)}", file=sys.stderr, flush=True)
+def build_application(
+    options: ServerOptions,
+    memory: Memory,
+    door: rest.Door,
+    metrics: Metrics,
+    *,
+    strict: bool,
+    listener: socket.socket,
+    share_sessions: SessionSharing | None = None,
+    threads_for_health: Workers | None = None,
+) -> ASGIApp:
+    """Build the application of a server: every door on one memory, behind the guard."""
+    settings, host, names = options.settings, options.host, options.names
+    own = {host, listener.getsockname()[0]} | ({socket.gethostname()} if strict else set())
+    surface = Surface(memory, allow_secrets=settings.allow_secrets, structured=settings.structured)
+
+    def check_health() -> Mapping[str, Any]:
+        memory.verify()
+        return door.check_health()
+
+    routes = [
+        *memory_tool.make_routes(lambda: memory.engine),
+        *openapi.make_routes(public=(not strict) if settings.docs is None else settings.docs),
+    ]
+    return make_app(
+        make_server(Handlers(surface)), routes=routes, calls=door.make_routes(),
+        under={threads.PREFIX: threads.Door(lambda: memory.engine, settings.zone)}, metrics=metrics,
+        hosts={*LOCAL, *own, *names}, tokens=Tokens(options.address.home), strict=strict,
+        proxies=[name for name in names if not is_local(name)], origins=options.origins, zone=settings.zone,
+        health=check_health, threads_for_health=threads_for_health, share_sessions=share_sessions,
+    )  # fmt: skip
 
 
-class _Server(uvicorn.Server):
+class HttpServer(uvicorn.Server):
     """uvicorn, which says when it has started, and when whatever it still has to do should wait no longer."""
 
-    def __init__(self, application: ASGIApp, announce: Callable[[], None], hurry: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        application: ASGIApp,
+        announce: Callable[[], None],
+        hurry: Callable[[], None],
+        *,
+        processes: int = 1,
+    ) -> None:
+        """`processes` share the limits of the server."""
         capacity = Capacity.measure()
+        pool = ConnectionPool(
+            min(capacity.connections, -(-MAX_CONNECTIONS // processes)), bodies=MAX_BODIES // processes
+        )  # fmt: skip
         super().__init__(
             uvicorn.Config(
                 application,
-                http=ConnectionPool(capacity.connections).protocol(),
+                http=pool.protocol(),
                 ws="none",
                 backlog=capacity.backlog,
                 log_config=None,  # as for all else here
@@ -366,47 +424,14 @@ class _Server(uvicorn.Server):
         self._hurry = hurry
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to take requests, and say so."""
         await super().startup(sockets)
         self._tell()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more requests, and end those that are open."""
         late = get_running_loop().call_later(PATIENCE, self._hurry)
         await super().shutdown(sockets)
         late.cancel()
         # Else uvicorn sends itself the signal once more, which ends the process before the memory is closed.
         self._captured_signals = [each for each in self._captured_signals if each != signal.SIGTERM]
-
-
-def _is_local(host: str) -> bool:
-    """Whether only this machine can reach the address."""
-    return host == "localhost" or (_is_address(host) and ipaddress.ip_address(host).is_loopback)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    # With its protocol named: only then does asyncio send small answers at once, rather than 40 ms later.
-    try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    except OSError as error:
-        raise _make_unavailable(host, port, error) from error
-    try:
-        claim_address(listener)
-        listener.bind((host, port))
-        listener.listen()
-    except OSError as error:
-        listener.close()
-        raise _make_unavailable(host, port, error) from error
-    return listener
-
-
-def _make_unavailable(host: str, port: int, error: OSError) -> Unavailable:
-    reason = error.strerror or str(error)
-    return Unavailable(f"cannot listen on {host} port {port} ({reason}): choose another with --host or --port")

@@ -37,6 +37,7 @@ from cofio.config.settings import Settings
 from cofio.doors.jsonrpc import MAX_FRAME
 from cofio.doors.mcp.http import Context, Handlers, make_server
 from cofio.doors.web import server as web_server
+from cofio.doors.web.options import ServerOptions
 
 Answer: TypeAlias = types.CallToolResult | types.InputRequiredResult
 Tool: TypeAlias = Callable[[Context, types.CallToolRequestParams], Awaitable[Answer]]
@@ -432,13 +433,8 @@ def main() -> int:
     store = StoreAddress.parse(sys.argv[1])
     # Put in from outside, so that the product needs no switch for it; a name that is gone from there is an error here.
     with patch.multiple(web_server, make_server=mounted, make_session_manager=streaming):
-        return web_server.run(
-            store,
-            Settings.load(store.home),
-            host="127.0.0.1",
-            port=0,
-            ready=lambda url: print(f"{url}/mcp", flush=True),
-        )
+        options = ServerOptions(address=store, settings=Settings.load(store.home), host="127.0.0.1", port=0)
+        return web_server.run(options, ready=lambda url: print(f"{url}/mcp", flush=True))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,136 @@
+"""A process of a server of several: it hears from its parent what it is to do, and ends when the parent does."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+from ...config.notices import show_notices
+from ...system.streams import prepare_streams
+from ...values.errors import CofioError, Invalid
+from .board import Board, SharedCounts
+from .logs import PREFIX, LogFormatter
+from .options import ServerOptions
+
+
+class ParentLine:
+    """The line to the parent: what is logged goes there, so that what several processes say is logged once."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._lines = control.makefile("rb")
+        self._lock = threading.Lock()
+
+    def read(self) -> dict[str, Any] | None:
+        """Return the next message; None when the parent has ended."""
+        with suppress(OSError):
+            line = self._lines.readline()
+            if line.endswith(b"\n"):
+                message: dict[str, Any] = json.loads(line)
+                return message
+        return None
+
+    def send(self, message: Mapping[str, Any]) -> bool:
+        """Send a message; whether the parent is still there to read it."""
+        with suppress(OSError), self._lock:
+            self._control.sendall(json.dumps(message).encode() + b"\n")
+            return True
+        return False
+
+    def show(self, sentence: str) -> None:
+        """Show a line to the person who runs the server."""
+        if not self.send({"log": sentence}):
+            print(sentence, file=sys.stderr, flush=True)
+
+    def end_with_parent(self) -> None:
+        """End this process, as by SIGTERM, when the parent has ended."""
+
+        def wait() -> None:
+            while self.read() is not None:
+                pass
+            os.kill(os.getpid(), signal.SIGTERM)
+
+        threading.Thread(target=wait, name="cofio-parent", daemon=True).start()
+
+
+class ParentHandler(logging.Handler):
+    """Logs by the parent."""
+
+    def __init__(self, parent: ParentLine) -> None:
+        super().__init__()
+        self._parent = parent
+        self.setFormatter(LogFormatter())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Log an entry."""
+        self._parent.show(self.format(record))
+
+
+def main(control: int) -> int:
+    """Be a worker or the background process, as the parent says; the exit code."""
+    prepare_streams()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the parent says what comes of it
+    parent = ParentLine(socket.socket(fileno=control))
+    spec = parent.read()
+    if spec is None:
+        return 0
+    logging.basicConfig(handlers=[ParentHandler(parent)])
+    show_notices(lambda sentence: parent.show(PREFIX + sentence))
+    try:
+        _run(parent, spec)
+    except CofioError as error:
+        is_invalid = isinstance(error, Invalid)
+        failure = {
+            "field": error.field if isinstance(error, Invalid) else "",
+            "message": error.problem if isinstance(error, Invalid) else str(error),
+        }
+        parent.send({"failure": failure})
+        return 2 if is_invalid else 1
+    return 0
+
+
+def _run(parent: ParentLine, spec: Mapping[str, Any]) -> None:
+    from .links import Switchboard
+    from .membership import Membership
+
+    number, workers, descriptors = spec["number"], spec["workers"], spec["descriptors"]
+    member = Membership(
+        number=number,
+        board=Board(descriptors["board"], workers),
+        counts=tuple(SharedCounts(each) for each in descriptors["counts"]),
+        switchboard=Switchboard(
+            socket.socket(fileno=descriptors["inbox"]), [socket.socket(fileno=each) for each in descriptors["sends"]]
+        ),
+    )
+    options = ServerOptions.unpack(spec["options"])
+    # What takes a second to load is loaded before the turn to open the store comes, and only where it is needed.
+    run: Callable[[ServerOptions, Membership, Callable[[], None]], None]
+    if number == member.board.background:
+        from .background_process import run_background
+
+        run = run_background
+    else:
+        from .worker_process import run_worker
+
+        run = partial(run_worker, listener=socket.socket(fileno=descriptors["listener"]))
+    if parent.read() is None:  # its turn to open the store
+        return
+    parent.end_with_parent()
+
+    def announce() -> None:
+        parent.send({"ready": True})
+
+    run(options, member, announce)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

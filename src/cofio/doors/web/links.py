@@ -1,0 +1,161 @@
+"""How the processes of one server talk to each other: messages into an inbox, and links on which one asks another.
+
+A process that wants to ask makes a pair of sockets and sends one of them to the other's inbox. There is no address that
+anyone else could find, nothing on disk, and nothing to be made again when a process is started anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import struct
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+from ...system.sockets import receive_message, send_message
+
+Question: TypeAlias = dict[str, Any]
+Answerer: TypeAlias = Callable[[Question, "Link"], Awaitable[None]]
+PATIENCE = 1.0  # seconds that a message waits for room in an inbox
+_FRAME = struct.Struct("!cI")
+HEAD, BODY, END = b"H", b"B", b"E"
+
+
+class Link:
+    """A two-way connection to another process, over which frames go: heads, which are JSON, and parts of bodies."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def open(cls, end: socket.socket) -> Link:
+        """Make a link of one end of a pair of sockets."""
+        end.setblocking(False)
+        return cls(*await asyncio.open_connection(sock=end))
+
+    async def send(self, kind: bytes, content: bytes = b"") -> None:
+        """Send a frame, and wait while the other side is slow to read.
+
+        Raises:
+            OSError: the other side has gone.
+        """
+        self._writer.write(_FRAME.pack(kind, len(content)))
+        if content:
+            self._writer.write(content)
+        await self._writer.drain()
+
+    async def receive(self) -> tuple[bytes, bytes] | None:
+        """Return the kind and the content of the next frame; None when the other side has gone."""
+        try:
+            kind, size = _FRAME.unpack(await self._reader.readexactly(_FRAME.size))
+            return kind, await self._reader.readexactly(size)
+        except (OSError, asyncio.IncompleteReadError):
+            return None
+
+    def close(self) -> None:
+        """End the link: the other side hears of it."""
+        self._writer.close()
+
+
+class Switchboard:
+    """One process's way to all processes of its server."""
+
+    def __init__(self, own: socket.socket, inboxes: Sequence[socket.socket]) -> None:
+        """`own` is the inbox that this process reads; `inboxes` are those of all, by their numbers, to send to."""
+        self.own = own
+        self._inboxes = inboxes
+        for inbox in inboxes:
+            inbox.settimeout(PATIENCE)
+
+    def send(self, number: int, message: Mapping[str, Any]) -> bool:
+        """Put a message into another process's inbox; whether there was room."""
+        return self._send(number, json.dumps(message).encode(), None)
+
+    def _send(self, number: int, message: bytes, descriptor: int | None) -> bool:
+        with suppress(OSError):
+            send_message(self._inboxes[number], message, descriptor)
+            return True
+        return False
+
+    def call(self, number: int) -> socket.socket | None:
+        """Return one end of a new link to another process; None if it takes no more."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            if self._send(number, b"{}", theirs.fileno()):
+                return ours
+        ours.close()
+        return None
+
+
+def ask(switchboard: Switchboard, number: int, question: Question, seconds: float) -> Question | None:
+    """Ask another process and wait for the answer, in a thread; None if there is none within the time."""
+    end = switchboard.call(number)
+    if end is None:
+        return None
+    with end:
+        return wait_for_answer(end, question, seconds)
+
+
+def wait_for_answer(end: socket.socket, question: Question, seconds: float) -> Question | None:
+    """Ask over one end of a link, and wait for the answer; None if there is none within the time."""
+    content = json.dumps(question).encode()
+    end.settimeout(seconds)
+    try:
+        end.sendall(_FRAME.pack(HEAD, len(content)) + content)
+        with end.makefile("rb") as frames:
+            head = frames.read(_FRAME.size)
+            if len(head) < _FRAME.size:
+                return None
+            _, size = _FRAME.unpack(head)
+            answer: Question = json.loads(frames.read(size))
+            return answer
+    except (OSError, ValueError):
+        return None
+
+
+class Receptionist:
+    """Reads a process's inbox within its event loop, and has what comes answered."""
+
+    def __init__(self, inbox: socket.socket, *, answer: Answerer, note: Callable[[Question], None]) -> None:
+        """`answer` is given the first frame of each link and the link, `note` each message that is not about a link."""
+        self._inbox = inbox
+        self._answer = answer
+        self._note = note
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._inbox.setblocking(False)
+        asyncio.get_running_loop().add_reader(self._inbox.fileno(), self._read)
+
+    async def stop(self, seconds: float) -> None:
+        """Read no more, and break off what is not answered within the time."""
+        asyncio.get_running_loop().remove_reader(self._inbox.fileno())
+        if self._tasks and seconds:
+            await asyncio.wait(self._tasks, timeout=seconds)
+        for task in self._tasks:
+            task.cancel()
+
+    def _read(self) -> None:
+        with suppress(OSError):  # there is no more for now
+            message, end = receive_message(self._inbox)
+            if end is None:
+                self._note(json.loads(message))
+                return
+            task = asyncio.get_running_loop().create_task(self._serve(end))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, end: socket.socket) -> None:
+        link = await Link.open(end)
+        try:
+            frame = await link.receive()
+            if frame is not None:
+                await self._answer(json.loads(frame[1]), link)
+        except OSError:  # who asked has gone
+            pass
+        finally:
+            link.close()

@@ -1,0 +1,175 @@
+"""A process of a server that takes requests, beside others that do the same."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+import time
+from collections.abc import Callable
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from types import FrameType
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ...content import FetchPolicy
+from ...conversations.conversations import Conversations
+from ...engine.background import WorkSharing
+from ...vault.lifecycle import AttachedVault
+from ..lazy_memory import Memory
+from ..mcp.session_routes import SessionRouter
+from ..rest import http as rest
+from ..rest.assistant import open_assistant
+from ..rest.remote_jobs import RemoteJobs
+from .acceptor import Acceptor
+from .links import Link, Question, Receptionist
+from .listener import check_exposure
+from .logs import say
+from .membership import Membership
+from .metrics import Metrics
+from .options import ServerOptions
+from .relay import Relay, answer_for
+from .server import GRACE, HttpServer, build_application
+from .workers import Workers
+
+
+def run_worker(
+    options: ServerOptions, member: Membership, announce: Callable[[], None], *, listener: socket.socket
+) -> None:
+    """Take requests until SIGTERM; `announce` is called once they are taken.
+
+    Raises:
+        CofioError: the store, or a setting, cannot be used.
+    """
+    home, board, processes = options.address.home, member.board, member.board.workers
+    settings = replace(options.settings, background=False)  # another process does it
+    memory = Memory(
+        options.address, settings, say=say, sharing=WorkSharing(notify=member.wake_background),
+        is_incomplete=board.is_incomplete,
+    )  # fmt: skip
+    assistant = open_assistant(settings, home, lambda: memory.engine, observe=member.count_model_usage)
+    if assistant is not None:
+        member.count_model_usage(0, 0)  # so that there is a number from the start
+    with ExitStack() as stack:
+        stack.enter_context(closing(memory))
+        vault = stack.enter_context(closing(AttachedVault(home, settings)))
+        engine = memory.engine
+        reader = None if assistant is None else assistant.reader
+        door = rest.Door(
+            Conversations(engine, zone=settings.zone, reader=reader, mirror=vault.mirror(engine)),
+            RemoteJobs(engine, member.switchboard, board, member.number),
+            settings.zone,
+            assistant=assistant,
+            fetch_policy=FetchPolicy.parse(settings.fetch),
+            folder=home,
+            processes=processes,
+        )
+        stack.enter_context(closing(door))
+        sessions = SharedSessions(member)
+        application = build_application(
+            options, memory, door, Metrics(lambda: memory.engine, member=member),
+            strict=check_exposure(home, options.host, options.names), listener=listener, share_sessions=sessions,
+            threads_for_health=Workers(2, "cofio-health"),
+        )  # fmt: skip
+        server = WorkerServer(_count_requests(application, member), announce, door.stop_waiting, member, sessions)
+        server.run(sockets=[listener])
+
+
+class SharedSessions:
+    """The sessions of MCP, each of which one worker holds."""
+
+    def __init__(self, member: Membership) -> None:
+        self.processes = member.board.workers
+        self._member = member
+        self._router: SessionRouter | None = None
+
+    def wrap(self, door: ASGIApp) -> ASGIApp:
+        """Put before the door of this worker what has each request answered by the worker that holds its session."""
+        member = self._member
+        self._router = SessionRouter(door, member.number, member.board, Relay(member.switchboard))
+        return self._router
+
+    async def answer(self, question: Question, link: Link) -> None:
+        """Answer a request of a session that this worker holds, which came in at another."""
+        assert self._router is not None
+        await answer_for(self._router.answer, question, link)
+
+
+class WorkerServer(HttpServer):
+    """The HTTP server of one worker, which shares its listener with others and answers for them, too."""
+
+    def __init__(
+        self,
+        application: ASGIApp,
+        announce: Callable[[], None],
+        hurry: Callable[[], None],
+        member: Membership,
+        sessions: SharedSessions,
+    ) -> None:
+        super().__init__(application, announce, hurry, processes=member.board.workers)
+        self._member = member
+        self._receptionist = Receptionist(member.switchboard.own, answer=sessions.answer, note=_pass_over)
+        self._acceptor: Acceptor | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to take requests, and say so."""
+        assert sockets is not None
+        announce, self._tell = self._tell, _do_nothing
+        await super().startup([])
+        self._receptionist.start()
+        self._acceptor = Acceptor(
+            sockets[0], self._make_protocol, lambda: len(self.server_state.connections), board=self._member.board,
+            number=self._member.number,
+        )  # fmt: skip
+        self._acceptor.start()
+        announce()
+
+    def _make_protocol(self) -> asyncio.Protocol:
+        protocol: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]  # as uvicorn
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return protocol
+
+    async def on_tick(self, counter: int) -> bool:
+        """Tell the others how many connections are open, ten times a second."""
+        self._member.board.set_connections(self._member.number, len(self.server_state.connections))
+        return await super().on_tick(counter)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End by SIGTERM alone: what Ctrl-C means, the parent says."""
+        if sig == signal.SIGTERM:
+            super().handle_exit(sig, frame)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more requests, and end those that are open, here and at other workers."""
+        until = time.monotonic() + GRACE
+        assert self._acceptor is not None
+        self._acceptor.stop()
+        await super().shutdown([])
+        await self._receptionist.stop(max(0.0, until - time.monotonic()))
+
+
+def _pass_over(_: Question) -> None:
+    """Workers are told nothing."""
+
+
+def _do_nothing() -> None:
+    pass
+
+
+def _count_requests(app: ASGIApp, member: Membership) -> ASGIApp:
+    """Count the requests that are being answered, for which the background work stands back."""
+
+    async def count(scope: Scope, receive: Receive, send: Send) -> None:
+        # A GET may be a stream that stands open.
+        if scope["type"] != "http" or scope["method"] == "GET":
+            await app(scope, receive, send)
+            return
+        member.board.add_requests(member.number, 1)
+        try:
+            await app(scope, receive, send)
+        finally:
+            member.board.add_requests(member.number, -1)
+
+    return count
