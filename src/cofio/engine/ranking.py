@@ -101,9 +101,7 @@ class Positions:
         place = {key: at for at, key in enumerate(keys)}
         place.pop(apart, None)
         find, nobody = place.get, len(keys)
-        beside = {
-            step: [find(key + step, nobody) for key in keys] for step in range(-REACH, REACH + 1) if step
-        }
+        beside = {step: [find(key + step, nobody) for key in keys] for step in range(-REACH, REACH + 1) if step}
         return cls(of_each, len(known), beside)
 
 

@@ -80,19 +80,13 @@ class Door:
         assistant: Assistant | None = None,
         fetch_policy: FetchPolicy = FetchPolicy(),  # noqa: B008  # frozen, and it allows nothing
         folder: Path | None = None,
-<<<<<<< HEAD
         load: ServerLoad | None = None,
-    ) -> None:
-        """Files that are sent wait in `folder`, which only this user can read; without one they stay in memory.
-
-        `load` is that of the server that the door belongs to.
-=======
         processes: int = 1,
     ) -> None:
         """Files that are sent wait in `folder`, which only this user can read; without one they stay in memory.
 
-        `processes` share the work of the server, so that each needs fewer threads for it.
->>>>>>> processes
+        `load` is that of the server that the door belongs to. `processes` share the work of the server, so that each
+        needs fewer threads for it.
         """
         self.conversations = conversations
         self.jobs = jobs
@@ -101,16 +95,10 @@ class Door:
         self._assistant = assistant
         self._content_reader = ContentReader(fetch_policy, None if assistant is None else assistant.model)
         self._operations = Operations(conversations, zone, jobs, assistant, self._content_reader)
-<<<<<<< HEAD
         door = (load or ServerLoad()).find_door("rest")
-        self._writers = Workers(WRITERS, "cofio-rest-write", door)
-        self._readers = Workers(READERS, "cofio-rest-read", door)
-        self._uploaders = Workers(UPLOADERS, "cofio-rest-upload", door, patience=LONG_PATIENCE)
-=======
-        self._writers = Workers(max(4, WRITERS // processes), "cofio-rest-write")
-        self._readers = Workers(max(2, READERS // processes), "cofio-rest-read")
-        self._uploaders = Workers(max(1, UPLOADERS // processes), "cofio-rest-upload")
->>>>>>> processes
+        self._writers = Workers(max(4, WRITERS // processes), "cofio-rest-write", door)
+        self._readers = Workers(max(2, READERS // processes), "cofio-rest-read", door)
+        self._uploaders = Workers(max(1, UPLOADERS // processes), "cofio-rest-upload", door, patience=LONG_PATIENCE)
 
     @classmethod
     def open(

@@ -29,18 +29,17 @@ from starlette.routing import Route
 from ...conversations.usage import ModelUsage
 from ...engine.engine import Engine
 from ...values.errors import Unavailable
-<<<<<<< HEAD
-from .overload import ServerLoad
-=======
 from .board import Board, SharedCounts
 from .membership import Membership
->>>>>>> processes
+from .overload import ServerLoad
 from .workers import Workers
 
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 REQUESTS = "cofio_http_requests", "Requests by method, path and status."
 DURATIONS = "cofio_http_request_duration_seconds", "How long requests took."
+WAITING = "cofio_http_waiting", "Calls that wait for a thread, by door."
+REFUSED = "cofio_http_refused", "Calls that were refused because too many waited, by door."
 _Counter: TypeAlias = Callable[[str, str, int, float], None]
 
 
@@ -48,34 +47,19 @@ class Metrics:
     """The numbers of one server."""
 
     def __init__(
-<<<<<<< HEAD
-        self, engine: Callable[[], Engine], spending: ModelUsage | None = None, load: ServerLoad | None = None
+        self,
+        engine: Callable[[], Engine],
+        spending: ModelUsage | None = None,
+        load: ServerLoad | None = None,
+        *,
+        member: Membership | None = None,
     ) -> None:
-        """`spending` counts what a model costs, where there is one; `load` is that of the server."""
-=======
-        self, engine: Callable[[], Engine], spending: ModelUsage | None = None, *, member: Membership | None = None
-    ) -> None:
-        """`spending` counts what a model costs, where there is one.
+        """`spending` counts what a model costs, where there is one; `load` is that of the server.
 
         The numbers of a `member` of a server of several processes are those of all of them.
         """
->>>>>>> processes
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_StoreCollector(engine))
-<<<<<<< HEAD
-        if spending is not None:
-            self._registry.register(_UsageCollector(spending))
-        if load is not None:
-            self._registry.register(_LoadCollector(load))
-        self._requests = Counter(
-            "cofio_http_requests", "Requests by method, path and status.", ("method", "path", "status"),
-            registry=self._registry,
-        )  # fmt: skip
-        self._durations = Histogram(
-            "cofio_http_request_duration_seconds", "How long requests took.", ("method", "path"),
-            buckets=BUCKETS, registry=self._registry,
-        )  # fmt: skip
-=======
         PlatformCollector(registry=self._registry)
         self._count: _Counter
         if member is None:
@@ -83,12 +67,13 @@ class Metrics:
             GCCollector(registry=self._registry)
             if spending is not None:
                 self._registry.register(_UsageCollector(spending))
+            if load is not None:
+                self._registry.register(_LoadCollector(load))
             self._count = _OwnCounter(self._registry)
         else:
             self._registry.register(_ProcessesCollector(member.board))
             self._registry.register(_CountsCollector(member.counts))
             self._count = _SharedCounter(member.own_counts)
->>>>>>> processes
         self._workers = Workers(1, "cofio-metrics")
         self._paths: frozenset[str] = frozenset()
         self._patterns: dict[str, re.Pattern[str]] = {}
@@ -150,7 +135,6 @@ class _UsageCollector(Collector):
         yield CounterMetricFamily("cofio_llm_tokens", "Tokens that they took.", value=float(usage.tokens))
 
 
-<<<<<<< HEAD
 class _LoadCollector(Collector):
     """What waits at each door, and what was refused there."""
 
@@ -158,16 +142,15 @@ class _LoadCollector(Collector):
         self._load = load
 
     def collect(self) -> Iterable[GaugeMetricFamily | CounterMetricFamily]:
-        waiting = GaugeMetricFamily("cofio_http_waiting", "Calls that wait for a thread, by door.", labels=["door"])
-        refused = CounterMetricFamily(
-            "cofio_http_refused", "Calls that were refused because too many waited, by door.", labels=["door"]
-        )
+        waiting = GaugeMetricFamily(*WAITING, labels=["door"])
+        refused = CounterMetricFamily(*REFUSED, labels=["door"])
         for each in self._load.doors:
             waiting.add_metric([each.door], each.queue_length)
             refused.add_metric([each.door], each.refused)
         yield waiting
         yield refused
-=======
+
+
 class _OwnCounter:
     """Counts requests in this process alone."""
 
@@ -192,6 +175,27 @@ class _SharedCounter:
         self._counts.add(f"seconds\t{method}\t{path}", seconds)
 
 
+class LoadReport:
+    """Tells the other processes of a server of this one's load: what waits at each door, and what was refused."""
+
+    def __init__(self, load: ServerLoad, counts: SharedCounts) -> None:
+        self._load = load
+        self._counts = counts
+        # A process that was killed has left what waited then.
+        self._told = {name: value for name, value in counts.read().items() if name.startswith("waiting\t")}
+
+    def publish(self) -> None:
+        """Bring the numbers up to date."""
+        for door in self._load.doors:
+            self._set(f"waiting\t{door.door}", door.queue_length)
+            self._set(f"refused\t{door.door}", door.refused)
+
+    def _set(self, name: str, value: float) -> None:
+        if (change := value - self._told.get(name, 0.0)) or name not in self._told:
+            self._counts.add(name, change)
+            self._told[name] = value
+
+
 class _CountsCollector(Collector):
     """What all processes of the server have counted, also those that have ended."""
 
@@ -204,6 +208,8 @@ class _CountsCollector(Collector):
             total.update(each.read())
         requests = CounterMetricFamily(*REQUESTS, labels=("method", "path", "status"))
         durations = HistogramMetricFamily(*DURATIONS, labels=("method", "path"))
+        waiting = GaugeMetricFamily(*WAITING, labels=["door"])
+        refused = CounterMetricFamily(*REFUSED, labels=["door"])
         limits = [*(str(bucket) for bucket in BUCKETS), "+Inf"]
         for name, value in sorted(total.items()):
             kind, *labels = name.split("\t")
@@ -212,8 +218,11 @@ class _CountsCollector(Collector):
             elif kind == "seconds":
                 counts = [total[f"bucket\t{labels[0]}\t{labels[1]}\t{index}"] for index in range(len(limits))]
                 durations.add_metric(labels, buckets=[*zip(limits, accumulate(counts), strict=True)], sum_value=value)
-        yield requests
-        yield durations
+            elif kind == "waiting":
+                waiting.add_metric(labels, value)
+            elif kind == "refused":
+                refused.add_metric(labels, value)
+        yield from (requests, durations, waiting, refused)
         if "model\tcalls" in total:
             yield CounterMetricFamily("cofio_llm_calls", "Calls to the model.", value=total["model\tcalls"])
             yield CounterMetricFamily("cofio_llm_tokens", "Tokens that they took.", value=total["model\ttokens"])
@@ -240,4 +249,3 @@ class _ProcessesCollector(Collector):
 
 def _add(first: float, other: float) -> float:
     return first + other
->>>>>>> processes

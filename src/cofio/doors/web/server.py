@@ -44,12 +44,8 @@ from .logs import log_to_stderr, say
 from .metrics import Metrics
 from .options import ServerOptions
 from .origins import Origin
-<<<<<<< HEAD
 from .overload import ServerLoad
-from .tokens import FILE, Token, Tokens
-=======
 from .tokens import Token, Tokens
->>>>>>> processes
 from .tracing import RequestTracer
 from .workers import Workers
 
@@ -205,33 +201,24 @@ def make_app(
     origins: Collection[Origin] = (),
     zone: tzinfo = UTC,
     health: Callable[[], Mapping[str, Any]] = dict,
-<<<<<<< HEAD
     load: ServerLoad | None = None,
-=======
     threads_for_health: Workers | None = None,
     share_sessions: SessionSharing | None = None,
->>>>>>> processes
 ) -> ASGIApp:
     """The application: MCP and the `routes` of the other doors, the guard before them all, and an id for each request.
 
     The `calls` are routes too, at plain addresses: a POST there goes straight to its door, past the framework, which
     would cost as much as a short call does. Whatever begins with a key of `under` goes straight to the door there.
-<<<<<<< HEAD
-    `load` is what the doors were given, too.
+    `load` is what the doors were given, too. Where several processes serve, `share_sessions` puts before MCP what finds
+    the one that holds a session, and `health` asks another process, so it has threads.
     """
     load = load or ServerLoad()
-    manager = make_session_manager(mcp)
-=======
-    Where several processes serve, `share_sessions` puts before MCP what finds the one that holds a session, and
-    `health` asks another process, so it has threads.
-    """
     manager = (
         make_session_manager(mcp) if share_sessions is None else make_session_manager(mcp, share_sessions.processes)
     )
-    mcp_door: ASGIApp = McpDoor(manager)
+    mcp_door: ASGIApp = McpDoor(manager, load)
     if share_sessions is not None:
         mcp_door = share_sessions.wrap(mcp_door)
->>>>>>> processes
     straight = {route.path: route.app for route in calls if route.methods == {"POST"} and not route.param_convertors}
 
     @asynccontextmanager
@@ -260,11 +247,7 @@ def make_app(
     all_routes = [
         Route("/", show_home),
         Route("/health", show_health),
-<<<<<<< HEAD
-        Route("/mcp", McpDoor(manager, load)),
-=======
         Route("/mcp", mcp_door),
->>>>>>> processes
         *routes,
         *calls,
     ]
@@ -323,37 +306,10 @@ def run(options: ServerOptions, *, ready: Callable[[str], None]) -> int:
         stack.enter_context(closing(door))
         door.jobs.resume()
         vault.watch(door.conversations)
-<<<<<<< HEAD
-        own_address = listener.getsockname()
-        url_host = f"[{host}]" if ":" in host else host
-        own = {host, own_address[0]} | ({socket.gethostname()} if strict else set())
-        surface = Surface(memory, allow_secrets=allow_secrets, structured=settings.structured)
-        mcp = make_server(Handlers(surface, load))
-
-        def health() -> Mapping[str, Any]:
-            memory.verify()
-            return door.check_health()
-
-        routes = [
-            *memory_tool.make_routes(lambda: memory.engine, load),
-            *openapi.make_routes(public=(not strict) if settings.docs is None else settings.docs),
-        ]
-        application = make_app(
-            mcp, routes=routes, calls=door.make_routes(),
-            under={threads.PREFIX: threads.Door(lambda: memory.engine, settings.zone, load)},
-            metrics=Metrics(lambda: memory.engine, None if assistant is None else assistant.spending, load),
-            hosts={*LOCAL, *own, *names}, tokens=tokens, strict=strict,
-            proxies=[name for name in names if not _is_local(name)], origins=origins, zone=settings.zone,
-            health=health, load=load,
-        )  # fmt: skip
-        announce = partial(ready, f"http://{url_host}:{own_address[1]}")
-        _Server(application, announce, door.stop_waiting).run(sockets=[listener])
-=======
-        metrics = Metrics(lambda: memory.engine, None if assistant is None else assistant.spending)
-        application = build_application(options, memory, door, metrics, strict=strict, listener=listener)
+        metrics = Metrics(lambda: memory.engine, None if assistant is None else assistant.spending, load)
+        application = build_application(options, memory, door, metrics, load, strict=strict, listener=listener)
         announce = partial(ready, render_url(options.host, listener))
         HttpServer(application, announce, door.stop_waiting).run(sockets=[listener])
->>>>>>> processes
     return 0
 
 
@@ -362,6 +318,7 @@ def build_application(
     memory: Memory,
     door: rest.Door,
     metrics: Metrics,
+    load: ServerLoad,
     *,
     strict: bool,
     listener: socket.socket,
@@ -378,15 +335,16 @@ def build_application(
         return door.check_health()
 
     routes = [
-        *memory_tool.make_routes(lambda: memory.engine),
+        *memory_tool.make_routes(lambda: memory.engine, load),
         *openapi.make_routes(public=(not strict) if settings.docs is None else settings.docs),
     ]
     return make_app(
-        make_server(Handlers(surface)), routes=routes, calls=door.make_routes(),
-        under={threads.PREFIX: threads.Door(lambda: memory.engine, settings.zone)}, metrics=metrics,
+        make_server(Handlers(surface, load)), routes=routes, calls=door.make_routes(),
+        under={threads.PREFIX: threads.Door(lambda: memory.engine, settings.zone, load)}, metrics=metrics,
         hosts={*LOCAL, *own, *names}, tokens=Tokens(options.address.home), strict=strict,
         proxies=[name for name in names if not is_local(name)], origins=options.origins, zone=settings.zone,
         health=check_health, threads_for_health=threads_for_health, share_sessions=share_sessions,
+        load=load,
     )  # fmt: skip
 
 

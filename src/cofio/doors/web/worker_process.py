@@ -27,8 +27,9 @@ from .links import Link, Question, Receptionist
 from .listener import check_exposure
 from .logs import say
 from .membership import Membership
-from .metrics import Metrics
+from .metrics import LoadReport, Metrics
 from .options import ServerOptions
+from .overload import ServerLoad
 from .relay import Relay, answer_for
 from .server import GRACE, HttpServer, build_application
 from .workers import Workers
@@ -56,6 +57,7 @@ def run_worker(
         vault = stack.enter_context(closing(AttachedVault(home, settings)))
         engine = memory.engine
         reader = None if assistant is None else assistant.reader
+        load = ServerLoad()
         door = rest.Door(
             Conversations(engine, zone=settings.zone, reader=reader, mirror=vault.mirror(engine)),
             RemoteJobs(engine, member.switchboard, board, member.number),
@@ -63,16 +65,20 @@ def run_worker(
             assistant=assistant,
             fetch_policy=FetchPolicy.parse(settings.fetch),
             folder=home,
+            load=load,
             processes=processes,
         )
         stack.enter_context(closing(door))
         sessions = SharedSessions(member)
         application = build_application(
-            options, memory, door, Metrics(lambda: memory.engine, member=member),
+            options, memory, door, Metrics(lambda: memory.engine, member=member), load,
             strict=check_exposure(home, options.host, options.names), listener=listener, share_sessions=sessions,
             threads_for_health=Workers(2, "cofio-health"),
         )  # fmt: skip
-        server = WorkerServer(_count_requests(application, member), announce, door.stop_waiting, member, sessions)
+        report = LoadReport(load, member.own_counts)
+        server = WorkerServer(
+            _count_requests(application, member), announce, door.stop_waiting, member, sessions, report
+        )
         server.run(sockets=[listener])
 
 
@@ -106,9 +112,11 @@ class WorkerServer(HttpServer):
         hurry: Callable[[], None],
         member: Membership,
         sessions: SharedSessions,
+        report: LoadReport,
     ) -> None:
         super().__init__(application, announce, hurry, processes=member.board.workers)
         self._member = member
+        self._report = report
         self._receptionist = Receptionist(member.switchboard.own, answer=sessions.answer, note=_pass_over)
         self._acceptor: Acceptor | None = None
 
@@ -132,7 +140,8 @@ class WorkerServer(HttpServer):
         return protocol
 
     async def on_tick(self, counter: int) -> bool:
-        """Tell the others how many connections are open, ten times a second."""
+        """Tell the others how many connections are open, and what waits, ten times a second."""
+        self._report.publish()
         self._member.board.set_connections(self._member.number, len(self.server_state.connections))
         return await super().on_tick(counter)
 
