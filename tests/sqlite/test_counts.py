@@ -10,7 +10,23 @@ from pathlib import Path
 import apsw
 import pytest
 
-from cofio import AllOf, Delete, Draft, Drop, Edit, Engine, Extend, Filter, Kind, Put, Scope, Settings, Where
+from cofio import (
+    AllOf,
+    Change,
+    Delete,
+    Draft,
+    Drop,
+    Edit,
+    Engine,
+    Extend,
+    Filter,
+    Json,
+    Kind,
+    Put,
+    Scope,
+    Settings,
+    Where,
+)
 from cofio.backends.sqlite import counts
 from cofio.backends.sqlite.conditions import within
 from cofio.values.query import Bounds
@@ -43,7 +59,7 @@ def test_a_count_is_right_after_any_change(
             scope = draw.choice((ONE, OTHER))
             match draw.randrange(10):
                 case 0 | 1 | 2 | 3:
-                    data = {"n": number % 7, "on": draw.choice((True, 1, "1"))}
+                    data: Json = {"n": number % 7, "on": draw.choice((True, 1, "1"))}
                     tags = draw.sample(("red", "Red", "blue"), 1)
                     ttl = draw.choice((None, None, 50.0))
                     record = writer.write(scope, text=f"note {number}", tags=tags, author="ada", data=data, ttl=ttl)
@@ -68,16 +84,13 @@ def _change(writer: Engine, draw: random.Random, ids: list[str], scope: Scope) -
     chosen = draw.choice(ids)
     if writer.read_many([chosen]) == [None]:
         return
-    writer.apply(
-        draw.choice(
-            (
-                [Edit(id=chosen, fields={"tags": ("blue",)})],
-                [Edit(id=chosen, fields={"scope": scope})],
-                [Delete(id=chosen)],
-                [Delete(id=chosen), Put(draft=Draft(scope=scope, id=chosen, text="again", tags=("red",)))],
-            )
-        )
-    )
+    choices: list[list[Change]] = [
+        [Edit(id=chosen, fields={"tags": ("blue",)})],
+        [Edit(id=chosen, fields={"scope": scope})],
+        [Delete(id=chosen)],
+        [Delete(id=chosen), Put(draft=Draft(scope=scope, id=chosen, text="again", tags=("red",)))],
+    ]
+    writer.apply(draw.choice(choices))
 
 
 def test_a_list_that_only_grows_is_counted_once(memory: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

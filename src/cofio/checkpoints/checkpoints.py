@@ -67,6 +67,7 @@ class Checkpoint:
 
 Names: TypeAlias = list[str]  # inside of Checkpoints, `list` is a verb
 Scored: TypeAlias = list[tuple[Checkpoint, float]]
+Found: TypeAlias = list[Checkpoint | None]
 
 
 class Measure(NamedTuple):
@@ -201,13 +202,17 @@ class Checkpoints:
         """
         key = _key(space, thread, ns)
         with self._snapshot() as rows:
-            row = _find(rows, key, id, by_id)
-            if row is None:
-                return None
-            loaded = self._load(rows, row)
-            stored = rows.list_pending(key, row.id) if pending else []
-        writes = tuple(each._replace(value=unpack(each.value)) for each in stored)
-        return _checkpoint(row, state=loaded.state if shared else copy_state(loaded.state), pending=writes)
+            return self._load_whole(rows, key, id, by_id=by_id, pending=pending, shared=shared)
+
+    def load_many(self, space: str, places: Iterable[tuple[str, str, str]], *, shared: bool = False) -> Found:
+        """Load checkpoints by thread, ns and id, with what is pending, as of one moment; None for one that is gone.
+
+        Raises:
+            Unavailable: a state is damaged.
+        """
+        keys = [(_key(space, thread, ns), which) for thread, ns, which in places]
+        with self._snapshot() as rows:
+            return [self._load_whole(rows, key, one, by_id=False, pending=True, shared=shared) for key, one in keys]
 
     def heading(
         self, space: str, thread: str, id: str | None = None, *, ns: str = "", by_id: bool = False
@@ -406,6 +411,17 @@ class Checkpoints:
             self._heads.move_to_end(key)
             if len(self._heads) > MOST_HEADS:
                 self._heads.popitem(last=False)
+
+    def _load_whole(
+        self, rows: CheckpointRows, key: ThreadKey, id: str | None, *, by_id: bool, pending: bool, shared: bool
+    ) -> Checkpoint | None:
+        row = _find(rows, key, id, by_id)
+        if row is None:
+            return None
+        loaded = self._load(rows, row)
+        stored = rows.list_pending(key, row.id) if pending else ()
+        writes = tuple([each._replace(value=unpack(each.value)) for each in stored])
+        return _checkpoint(row, state=loaded.state if shared else copy_state(loaded.state), pending=writes)
 
     def _load(self, rows: CheckpointRows, row: CheckpointRow) -> LoadedState:
         loaded = self._states.get(row.row) or self._read(rows, row.row)

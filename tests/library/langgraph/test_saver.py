@@ -669,3 +669,16 @@ def test_a_damaged_checkpoint_says_which_it_is(saver: CofioSaver) -> None:
         saver.engine.checkpoints.save("langgraph", "ada", str(number), state)
         with pytest.raises(Unavailable, match=f"checkpoint '{number}' of the thread 'ada' cannot be read"):
             saver.get_tuple(config_of())
+
+
+@pytest.mark.requirement("langgraph.saver.errors")
+def test_a_list_gives_what_comes_before_a_damaged_checkpoint(saver: CofioSaver) -> None:
+    for number in range(5):
+        saver.engine.checkpoints.save("langgraph", "ada", str(number), {"values": {}, "rest": {"v": number}})
+    backend: Any = saver.engine._backend
+    backend._database.write(lambda connection: connection.execute("UPDATE checkpoint SET body = x'01' WHERE id = '2'"))
+    saver.engine.checkpoints._states.clear()
+    listed = saver.list(config_of(), limit=5)
+    assert [next(listed).checkpoint["id"], next(listed).checkpoint["id"]] == ["4", "3"]
+    with pytest.raises(Unavailable, match=r"checkpoint '2' is damaged"):
+        next(listed)

@@ -23,7 +23,7 @@ _STATE = "SELECT seq, records, EXISTS (SELECT 1 FROM record WHERE expires_at > ?
 class _Count(NamedTuple):
     """How many records were within some bounds, and of which moment that is."""
 
-    count: int
+    number: int
     seq: int
     records: int
     """How many records there were in all."""
@@ -63,7 +63,7 @@ def _count_since(
 ) -> int | None:
     """Return the number with what was added since; None when records were changed or deleted that it may be made of."""
     if known.seq == seq:
-        return known.count if known.records == records else None
+        return known.number if known.records == records else None
     # A record's number is the change that it came with, and its kind is what it was.
     among = f" AND kind IN ({','.join('?' * len(bounds.kinds))})" if bounds.kinds else ""
     added, changed = connection.execute(
@@ -77,4 +77,4 @@ def _count_since(
         f"SELECT count(*) FROM record WHERE seq > ? AND no > ? AND {condition.sql}",
         (known.seq, known.seq, *condition.values),
     ).get
-    return known.count + int(inside)
+    return known.number + int(inside)

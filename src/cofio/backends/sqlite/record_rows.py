@@ -151,8 +151,8 @@ class RecordRows:
     def by_digest(self, scope: Scope, kind: Kind, digest: bytes) -> Record | None:
         """The oldest record of the scope and kind with this digest that has not expired."""
         # There is none, nearly always: the rest, and its ORDER BY, would take six times as long.
-        rows = self._do(_WITH_DIGEST, (digest, scope.path, kind.value, self._at)).fetchall()
-        return self._one(_BY_ROW, *min(rows)) if rows else None
+        rows = fetch(self._connection, _WITH_DIGEST, (digest, scope.path, kind.value, self._at))
+        return self._one(_BY_ROW, min(rows)[0]) if rows else None
 
     def ids(self, prefix: str, limit: int) -> list[str]:
         """The ids that begin so, in their order."""

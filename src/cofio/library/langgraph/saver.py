@@ -10,10 +10,10 @@ Every method is there for graphs that run with `invoke` and for those that run w
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from itertools import islice
+from itertools import islice, takewhile
 from os import PathLike
 from typing import Any, TypeAlias, cast
 
@@ -234,18 +234,21 @@ class CofioSaver(EngineOwner, BaseCheckpointSaver[str]):
         left = limit
         wanted = _MetadataFilter(filter or {})
         few = LISTED_AT_ONCE if limit is None or filter else max(1, min(limit, LISTED_AT_ONCE))
-        for header in self._headers(thread, options.get("checkpoint_ns"), past, only, few):
-            if (left is not None and left <= 0) or (only is not None and header.id != only):
+        headers = self._headers(thread, options.get("checkpoint_ns"), past, only, few)
+        if only is not None:
+            headers = takewhile(lambda header: header.id == only, headers)
+        at_once = 1 if limit is None or filter else min(max(1, limit), STREAMED_AT_ONCE)
+        while left is None or left > 0:
+            asked = [*islice(headers, at_once if left is None else min(at_once, left))]
+            if not asked:
                 return
-            if not wanted.may_hold(header.metadata):
-                continue
-            found = self._load(header.thread, header.ns, header.id)
-            if found is None:  # it was deleted meanwhile
-                continue
-            told = self._tuple(found)
-            if wanted.holds(told.metadata):
-                left = None if left is None else left - 1
-                yield told
+            at_once = min(2 * at_once, STREAMED_AT_ONCE)  # who takes one may not want another
+            places = [(each.thread, each.ns, each.id) for each in asked if wanted.may_hold(each.metadata)]
+            for found in self._load_many(places):
+                told = None if found is None else self._tuple(found)  # None: it was deleted meanwhile
+                if told is not None and wanted.holds(told.metadata):
+                    left = None if left is None else left - 1
+                    yield told
 
     def get_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
@@ -397,6 +400,12 @@ class CofioSaver(EngineOwner, BaseCheckpointSaver[str]):
 
     def _load(self, thread: str, ns: str, id: str | None) -> Saved | None:
         return self._checkpoints.load(SPACE, thread, id, ns=ns, by_id=True, pending=True, shared=True)
+
+    def _load_many(self, places: Places) -> Iterable[Saved | None]:
+        try:
+            return self._checkpoints.load_many(SPACE, places, shared=True) if places else ()
+        except Unavailable:  # one is damaged: those before it can be had all the same
+            return (self._load(*place) for place in places)
 
     def _tuple(self, found: Saved, config: RunnableConfig | None = None) -> CheckpointTuple:
         with _explain_unreadable(found):
