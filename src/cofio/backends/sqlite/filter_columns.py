@@ -247,7 +247,7 @@ class FilterColumns:
             return int(connection.execute("SELECT seq FROM state").get)
 
     def _read_rows(self, connection: apsw.Connection, upto: int) -> None:
-        """Begin anew, with the number and the last change of every record."""
+        """Begin from the start, with the number and the last change of every record."""
         self._reset()
         rows, seqs = connection.execute(
             "SELECT json_group_array(no), json_group_array(seq) FROM record INDEXED BY record_seq WHERE seq > 0"
