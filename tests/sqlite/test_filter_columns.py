@@ -237,7 +237,7 @@ def test_a_snapshot_that_is_overtaken_still_has_what_passed_in_it(memory: Engine
         with backend._database.snapshot() as late:
             assert open_filter(backend, late, annes).select([2]) == [True]
         for early_filter in (before, open_filter(backend, early, annes)):
-            assert 1 in early_filter.passing.tolist()
+            assert 1 in early_filter.selection.tolist()
             assert early_filter.select([1, 2])[0]
 
 
