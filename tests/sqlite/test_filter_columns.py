@@ -32,7 +32,7 @@ ORDERS: dict[str, Callable[[Any, Any], bool]] = {
 }  # fmt: skip
 COMMANDS = ("write", "edit", "delete", "move", "settle")
 # So few rows are named to the index, and so many hits are looked at: how it is asked for what passes depends on both.
-WAYS = [(4000, 8000), (0, 8000), (4000, 0), (0, 0), (5, 60)]
+WAYS = [(4000, 12_000), (0, 12_000), (4000, 0), (0, 0), (5, 60)]
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 DEEPER = 4  # how much further to look, when too few of the candidates turn out to be within bounds
 EXACT = 40  # how many of the nearest by int8 are scored from the vectors themselves
 FEW = 4000  # so few records that pass a filter are named to the word index
-HITS_FOR_A_ROW = 4  # what it costs the word index to be named one, in hits that are held against the filter
+HITS_FOR_A_ROW = 8  # what it costs the word index to be named one, in hits that are held against the filter
 SELECTIVE = 10_000  # a filter that leaves fewer records than this is worked out before the vectors are scanned
 MOST_HITS = (
     8000  # the most that words are to find for a filter to be held against them; an eighth if the index knows it
@@ -400,7 +400,7 @@ class SnapshotSearch:
             yield Restriction(rows=self._find_few()), limit
             return
         depth, has_facets = _deepen(limit, row_filter.share), is_narrowed(filter_)
-        is_common = depth <= (MOST_HITS // 8 if has_facets else MOST_HITS)
+        is_common = depth <= (MOST_HITS // 12 if has_facets else MOST_HITS)
         if is_common and not row_filter.is_together and depth <= HITS_FOR_A_ROW * row_filter.estimate:
             yield Restriction(facets=False), depth
         if has_facets:
