@@ -90,10 +90,10 @@ def _where(test: Where, by_row: bool) -> tuple[str, list[Bound]]:
     if isinstance(test.value, tuple):
         if test.name == "tags":
             tags = [_fold(value) for value in test.value]
-            return _tagged(f"IN ({_marks(len(tags))})", by_row), list(tags)
+            return _has_tag(f"IN ({_marks(len(tags))})", by_row), list(tags)
         return _filter(AnyOf(*(Where(test.field, "=", value) for value in test.value)), by_row)
     if test.name == "tags":
-        return _tagged("= ?", by_row), [_fold(test.value)]
+        return _has_tag("= ?", by_row), [_fold(test.value)]
     if test.name == "scope":
         return _scope(test, by_row)
     if test.name == "data":
@@ -103,7 +103,7 @@ def _where(test: Where, by_row: bool) -> tuple[str, list[Bound]]:
     return f"({test.name} IS NOT NULL AND {test.name} {test.operator} ?)", [_to_stored(test.value)]
 
 
-def _tagged(tag: str, by_row: bool) -> str:
+def _has_tag(tag: str, by_row: bool) -> str:
     if by_row:
         return f"EXISTS (SELECT 1 FROM tag WHERE tag.tag {tag} AND tag.no = record.no)"
     return f"no IN (SELECT no FROM tag WHERE tag {tag})"

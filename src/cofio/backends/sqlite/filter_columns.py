@@ -135,23 +135,23 @@ class RowFilter:
         return self._test((_SAMPLE_SHARES * len(self._rows)).astype(np.int64))
 
     @cached_property
-    def passing(self) -> Ints:
+    def selection(self) -> Ints:
         """The rows that may pass, in order."""
         return self._rows[self._test(slice(None))]
 
     @cached_property
     def density(self) -> float:
         """Which share of the rows from the first to the last that may pass do so."""
-        if not len(self.passing):
+        if not len(self.selection):
             return 1.0
-        first, last = np.searchsorted(self._rows, self.passing[[0, -1]])
-        return len(self.passing) / float(last - first + 1)
+        first, last = np.searchsorted(self._rows, self.selection[[0, -1]])
+        return len(self.selection) / float(last - first + 1)
 
     @cached_property
     def table(self) -> Flags:
         """For each number of a row, whether it may pass; the last stands for all that come after."""
         table = np.zeros(int(self._rows[-1]) + 2 if len(self._rows) else 1, np.bool_)
-        table[self.passing] = True
+        table[self.selection] = True
         return table
 
     def select(self, rows: Sequence[int]) -> list[bool]:
@@ -247,7 +247,7 @@ class FilterColumns:
             return int(connection.execute("SELECT seq FROM state").get)
 
     def _read_rows(self, connection: apsw.Connection, upto: int) -> None:
-        """Begin anew, with the number and the last change of every record."""
+        """Begin from the start, with the number and the last change of every record."""
         self._reset()
         rows, seqs = connection.execute(
             "SELECT json_group_array(no), json_group_array(seq) FROM record INDEXED BY record_seq WHERE seq > 0"

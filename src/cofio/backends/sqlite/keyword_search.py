@@ -19,7 +19,7 @@ from .tail import Tail
 from .word_index import IndexHit, IndexSnapshot, LoadedIndex, make_facet
 
 
-class Narrowing(NamedTuple):
+class Restriction(NamedTuple):
     """What the index leaves out, beside what the words do not find and what is out of the scope or of another kind."""
 
     facets: bool = True
@@ -67,7 +67,7 @@ class WordSearch:
     def search_index(
         self,
         limit: int,
-        narrowing: Narrowing,
+        restriction: Restriction,
         *,
         skip: int = 0,
         select: Callable[[list[int]], list[bool]] | None = None,
@@ -76,10 +76,10 @@ class WordSearch:
 
         Also whether there may be more than `limit`.
         """
-        if self._loaded is None or not self._weights or (narrowing.rows is not None and not narrowing.rows):
+        if self._loaded is None or not self._weights or (restriction.rows is not None and not restriction.rows):
             return [], False
         searcher = self._loaded.searcher
-        hits = searcher.search(self._make_query(self._loaded, narrowing), limit, count=False).hits
+        hits = searcher.search(self._make_query(self._loaded, restriction), limit, count=False).hits
         is_full = len(hits) >= limit
         if skip:
             hits = hits[skip:]
@@ -91,27 +91,27 @@ class WordSearch:
         found = zip(rows, seqs, hits, strict=True)
         return [IndexHit(int(row or 0), int(seq or 0), score) for row, seq, (score, _) in found], is_full
 
-    def _make_query(self, loaded: LoadedIndex, narrowing: Narrowing) -> tantivy.Query:
+    def _make_query(self, loaded: LoadedIndex, restriction: Restriction) -> tantivy.Query:
         query, schema = tantivy.Query, loaded.index.schema
         any_word = []
         for word, _, boost in self._weights:
             term = query.term_query(schema, "body", word, "freq")
             any_word.append((tantivy.Occur.Should, term if boost == 1.0 else query.boost_query(term, boost)))
         must = [(tantivy.Occur.Must, query.boolean_query(any_word))]
-        for group in _make_facet_groups(self._bounds, with_filter=narrowing.facets):
+        for group in _make_facet_groups(self._bounds, with_filter=restriction.facets):
             if len(group) == 1 and loaded.all_have(group[0]):
                 continue  # a search that asks for nothing but words may pass over most of them
             any_facet = [(tantivy.Occur.Should, query.term_query(schema, "facet", each, "basic")) for each in group]
             # A filter must not add to the score, so it counts for nothing.
             must.append((tantivy.Occur.Must, query.const_score_query(query.boolean_query(any_facet), 0.0)))
-        if narrowing.rows is not None:
+        if restriction.rows is not None:
             # Terms one by one: tantivy takes six times as long for a set of them.
             few = query.boolean_query(
-                [(tantivy.Occur.Should, query.term_query(schema, "no", row)) for row in narrowing.rows]
+                [(tantivy.Occur.Should, query.term_query(schema, "no", row)) for row in restriction.rows]
             )
             must.append((tantivy.Occur.Must, query.const_score_query(few, 0.0)))
-        if narrowing.between is not None:
-            span = query.range_query(schema, "no", tantivy.FieldType.Unsigned, *narrowing.between)
+        if restriction.between is not None:
+            span = query.range_query(schema, "no", tantivy.FieldType.Unsigned, *restriction.between)
             must.append((tantivy.Occur.Must, query.const_score_query(span, 0.0)))
         return query.boolean_query(must)
 

@@ -29,7 +29,7 @@ from ..search_interface import Backlog, Candidate, Candidates, Surroundings
 from .conditions import SEARCHABLE as _SEARCHABLE
 from .conditions import within, within_scope
 from .database import Database, fetch
-from .keyword_search import Narrowing, WordSearch, is_narrowed
+from .keyword_search import Restriction, WordSearch, is_narrowed
 from .record_rows import JSON_COLUMNS, decode_record
 from .store_time import compute_store_time
 from .vector_rows import SqliteUnembedded, find_unembedded
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 DEEPER = 4  # how much further to look, when too few of the candidates turn out to be within bounds
 EXACT = 40  # how many of the nearest by int8 are scored from the vectors themselves
 FEW = 4000  # so few records that pass a filter are named to the word index
-HITS_FOR_A_ROW = 4  # what it costs the word index to be named one, in hits that are held against the filter
+HITS_FOR_A_ROW = 8  # what it costs the word index to be named one, in hits that are held against the filter
 SELECTIVE = 10_000  # a filter that leaves fewer records than this is worked out before the vectors are scanned
 MOST_HITS = (
     8000  # the most that words are to find for a filter to be held against them; an eighth if the index knows it
@@ -392,37 +392,37 @@ class SnapshotSearch:
         There are at most `limit` in the first; a later piece may begin with what was in one before.
         """
         select = self._row_filter.select if self._row_filter is not None else None
-        for narrowing, depth in self._choose_narrowings(limit):
+        for restriction, depth in self._choose_restrictions(limit):
             done, has_more = 0, True
             while has_more:
                 with translate_damage():
-                    hits, has_more = search.search_index(depth, narrowing, skip=done, select=select)
+                    hits, has_more = search.search_index(depth, restriction, skip=done, select=select)
                 yield hits[:limit]
                 yield hits[limit:]
-                if not narrowing.facets:
+                if not restriction.facets:
                     break  # what passes is not where the words are: the index is to look for it
                 depth, done = depth * DEEPER, depth
             if not has_more:
                 return
 
-    def _choose_narrowings(self, limit: int) -> Iterator[tuple[Narrowing, int]]:
+    def _choose_restrictions(self, limit: int) -> Iterator[tuple[Restriction, int]]:
         """Return ways to have the index leave out what the filter does, each with how many hits leave `limit` then."""
         row_filter, filter_ = self._row_filter, self._bounds.filter
         if row_filter is None or filter_ is None:
-            yield Narrowing(rows=self._find_few()), limit
+            yield Restriction(rows=self._find_few()), limit
             return
         depth, has_facets = _deepen(limit, row_filter.share), is_narrowed(filter_)
-        is_common = depth <= (MOST_HITS // 8 if has_facets else MOST_HITS)
+        is_common = depth <= (MOST_HITS // 12 if has_facets else MOST_HITS)
         if is_common and not row_filter.is_together and depth <= HITS_FOR_A_ROW * row_filter.estimate:
-            yield Narrowing(facets=False), depth
+            yield Restriction(facets=False), depth
         if has_facets:
-            yield Narrowing(), limit
-        elif len(passing := row_filter.passing):
+            yield Restriction(), limit
+        elif len(selection := row_filter.selection):
             depth = _deepen(limit, row_filter.density)
-            if len(passing) <= FEW and HITS_FOR_A_ROW * len(passing) < depth:
-                yield Narrowing(rows=passing.tolist()), limit
+            if len(selection) <= FEW and HITS_FOR_A_ROW * len(selection) < depth:
+                yield Restriction(rows=selection.tolist()), limit
             else:
-                yield Narrowing(between=(int(passing[0]), int(passing[-1]))), max(limit, min(depth, MOST_HITS))
+                yield Restriction(between=(int(selection[0]), int(selection[-1]))), max(limit, min(depth, MOST_HITS))
 
     def _select_tail(self, search: WordSearch) -> list[tuple[int, WordScore, int]]:
         """Return those of the tail's candidates that may pass the filter."""

@@ -278,7 +278,7 @@ class VectorIndex:
             kinds = np.zeros(256, np.bool_)
             kinds[[_KIND_NUMBER[kind] for kind in bounds.kinds]] = True
             mask = kinds[part.kind] if mask is None else mask & kinds[part.kind]
-        return None if mask is None else np.flatnonzero(mask)
+        return None if mask is None or mask.all() else np.flatnonzero(mask)
 
     def _find_scopes(self, connection: apsw.Connection, bounds: Bounds, highest: int) -> NDArray[np.bool_]:
         """For each scope number, whether it is within bounds. Scopes are never renumbered, so it only grows."""
@@ -537,6 +537,8 @@ def _fill(file: BinaryIO, name: str, count: int, rows_after: Callable[[int], lis
 
 def _compute_distances(part: Codes, pool: Ints | None, query: NDArray[np.uint64]) -> NDArray[np.uint16]:
     """The number of differing sign bits of each row in the pool."""
+    if pool is not None and 2 * len(pool) > len(part):
+        return _compute_distances(part, None, query)[pool]  # to pick most rows takes longer than to scan all
     rows = len(part) if pool is None else len(pool)
     distances = np.empty(rows, np.uint16)
     for start in range(0, rows, BLOCK):
