@@ -8,9 +8,9 @@ from contextlib import ExitStack
 from functools import partial
 
 import pytest
+from tests.waiting import PATIENCE, join, wait_until
 
 from cofio.engine.turns import Turns
-from tests.waiting import PATIENCE, join, wait_until
 
 
 def start(work: Callable[[], None]) -> threading.Thread:

@@ -1,8 +1,8 @@
 """Turns: the searches of several threads one after the other, in the order in which they came.
 
-A search steps through statements and indexes, each of which lets go of the interpreter's lock and takes it again. Threads
-that search at once hand that lock to each other at every step, and all of them are slower for it: together they answer
-less than one alone. With a turn for each search they hand it over once.
+A search steps through statements and indexes, each of which lets go of the interpreter's lock and takes it again.
+Threads that search at once hand that lock to each other at every step, and all of them are slower for it: together they
+answer less than one alone. With a turn for each search they hand it over once.
 """
 
 from __future__ import annotations
