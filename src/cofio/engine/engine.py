@@ -53,10 +53,10 @@ from ..values.records import (
 from . import search as searching
 from .background import BackgroundWork
 from .embedding import EngineEmbedder
+from .fair_lock import FairLock
 from .opening import open_backend, resolve_store
 from .record_reader import RecordReader, Records, make_bounds
 from .retries import BUSY, TRIES, retry_changes
-from .turns import Turns
 
 if TYPE_CHECKING:
     from ..checkpoints.checkpoints import Checkpoints
@@ -87,7 +87,7 @@ class Engine(RecordReader):
         self.read_only = backend.read_only
         """Whether the store is on a disk or in a folder that cannot be written: then every change is refused."""
         super().__init__(backend)
-        self._turns = Turns()
+        self._search_lock = FairLock()
         self._embedding = EngineEmbedder(self.settings, embedder)
         self._background = BackgroundWork(backend, self._embedding.open, partial(_purge_checkpoints, backend))
         # Run by close(), or when the engine is dropped without it, or when the interpreter ends.
@@ -344,7 +344,7 @@ class Engine(RecordReader):
         # Embedded before the search begins: no snapshot is held while a model works.
         vector = searching.embed_query(query, embedder, self._embedding.missing)
         bounds = Bounds(scope=query.scope, exact=query.exact, kinds=query.kinds, filter=query.filter)
-        with self._turns.take(), self._backend.search(bounds) as searcher:
+        with self._search_lock.hold(), self._backend.search(bounds) as searcher:
             return searching.search(
                 searcher,
                 query,

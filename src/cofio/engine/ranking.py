@@ -137,9 +137,9 @@ def weigh_session(scores: Sequence[float], positions: Positions) -> list[float]:
 def weigh_author(
     words: Iterable[str], authors: Sequence[str], names: Mapping[str, frozenset[str]], positions: Positions
 ) -> list[float]:
-    """Return what each candidate of a session gains for being by the one author that the query's words name.
+    """Return what each candidate of a session gains if its author is the only one whom the query's words name.
 
-    `names` has the words of each author's name. If the query names none, or several, nobody gains: [].
+    `names` has the words of each author's name. If the query names none, or several, there is no gain: [] is returned.
     """
     asked = set(words)
     named = {author for author, own in names.items() if not own.isdisjoint(asked)}
