@@ -2,9 +2,9 @@
 
 usage: python -m benchmarks.conversation [--turns 600] [--rounds 300] [--label after] [--write]
 
-The vectors of the questions are made beforehand: what a model takes for one is measured by `benchmarks.model`. To compare
-two versions, run it once with each on PYTHONPATH, with another --label; --write puts a section of that label into the
-results and leaves the others.
+The vectors of the questions are made beforehand: what a model takes for one is measured by `benchmarks.model`. To
+compare two versions, run it once with each on PYTHONPATH, with another --label; --write puts a section of that label
+into the results and leaves the others.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ import apsw
 
 from cofio import Draft, Engine, Kind, Query, Scope, Settings
 from cofio.embed.hashed import HashedEmbedder
+from cofio.values.times import from_millis
 
-from . import corpus
 from .__main__ import RESULTS
 from .peers import Fts5
+from .rest import talk
 from .speed import LIMIT, Times
 from .threads import count_steps, write
 
@@ -39,16 +40,18 @@ COUNTED = 20  # questions of which the calls are counted
 
 def make_turns(count: int) -> list[Draft]:
     """The turns of a conversation of several sessions."""
+    said = [message for number in range(-(-count // 3)) for message in talk.messages(number)]
     return [
         Draft(
             scope=ONE,
             kind=Kind.TURN,
-            text=draft.text,
-            author=("Ann", "Bob")[number % 2],
+            text=str(message["content"]),
+            author=str(message["sender_id"]),
             parent=f"session {number // SESSION}",
             position=number % SESSION,
+            created_at=from_millis(talk.BEGUN + number * 60_000),
         )
-        for number, draft in enumerate(corpus.drafts(count))
+        for number, message in enumerate(said[:count])
     ]
 
 
@@ -73,7 +76,7 @@ def measure(turns: int, rounds: int) -> list[str]:
     connections: list[apsw.Connection] = []
     apsw.connection_hooks.append(connections.append)
     records, embedder = make_turns(turns), HashedEmbedder()
-    questions = corpus.questions(records, rounds)
+    questions = [talk.question(number % (turns // 3), number) for number in range(rounds)]
     settings = Settings(background=False, embedder="none", sync="normal")
     with tempfile.TemporaryDirectory() as folder:
         fts5 = Fts5(Path(folder), records)
@@ -124,7 +127,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS / 'conversation.md'}")
     chosen = parser.parse_args()
     lines = [
-        f"A search in a conversation of {chosen.turns:,} turns; milliseconds, p50 / p99, and of the processor on average:",
+        f"A search in a conversation of {chosen.turns:,} turns; milliseconds, p50 / p99, and the processor's, mean:",
         "",
         "| search | ms | processor | calls of functions | statements |",
         "|---|---|---|---|---|",

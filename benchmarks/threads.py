@@ -190,6 +190,7 @@ def _time_together(
     for turn in range(ROUNDS):  # in turns, as a machine has slow minutes
         one, *several = (Work(_shuffle(memory, queries, turn * 10 + number)) for number in range(1 + SEARCHERS))
         writer = Work(stores)
+        memory.settle()  # else the background work of the round before is still at it
         run_together([one], seconds)
         run_together([*several, writer], seconds)
         alone += one.taken
@@ -232,7 +233,7 @@ def main() -> None:
         lines += measure(int(size), chosen.rounds)
     lines += [
         "",
-        f"Searches a second of one thread alone, and of {SEARCHERS} threads together while another writes without a pause:",
+        f"Searches a second of one thread alone, and of {SEARCHERS} threads while another writes without a pause:",
         "",
         "| search | alone | together | share | ms, p50 / p99 / most | most / p50 | writes a second | ms, p50 / most |",
         "|---|---|---|---|---|---|---|---|",

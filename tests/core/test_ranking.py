@@ -156,11 +156,21 @@ def test_everyone_in_a_session_gains_the_same_from_its_best() -> None:
 
 
 def test_an_author_counts_only_when_the_query_names_exactly_one() -> None:
-    authors = [frozenset({"ann"}), frozenset({"bob", "lee"}), frozenset[str]()]
-    assert [bool(gain) for gain in ranking.weigh_author(["ann", "kayak"], authors)] == [True, False, False]
-    assert [bool(gain) for gain in ranking.weigh_author(["lee"], authors)] == [False, True, False]
-    assert ranking.weigh_author(["ann", "bob"], authors) == []
-    assert ranking.weigh_author(["kayak"], authors) == []
+    authors = ["Ann", "Bob Lee", "", "Cid", "ann"]
+    names = {each: frozenset(each.lower().split()) for each in authors}
+    _, positions = place([Turn(0.0, (1, None if each == "Cid" else "s"), at) for at, each in enumerate(authors)])
+
+    def find_gainers(*words: str) -> list[str]:
+        gains = ranking.weigh_author(words, authors, names, positions)
+        assert len(gains) in (0, len(authors))
+        return [author for author, gain in zip(authors, gains, strict=False) if gain]
+
+    assert find_gainers("ann", "kayak") == ["Ann", "ann"]
+    assert find_gainers("lee") == ["Bob Lee"]
+    assert find_gainers("ann", "bob") == []
+    assert find_gainers("kayak") == []
+    assert find_gainers("cid") == []  # who is in no session
+    assert find_gainers("cid", "lee") == ["Bob Lee"]
 
 
 def weigh_days(asked: str, *days: datetime) -> list[float]:

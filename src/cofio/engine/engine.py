@@ -53,11 +53,11 @@ from ..values.records import (
 from . import search as searching
 from .background import BackgroundWork, WorkSharing
 from .embedding import EngineEmbedder
+from .fair_lock import FairLock
 from .fresh_vectors import FreshVectors
 from .opening import open_backend, resolve_store
 from .record_reader import RecordReader, Records, make_bounds
 from .retries import BUSY, TRIES, retry_changes
-from .turns import Turns
 
 if TYPE_CHECKING:
     from ..checkpoints.checkpoints import Checkpoints
@@ -89,7 +89,7 @@ class Engine(RecordReader):
         self.read_only = backend.read_only
         """Whether the store is on a disk or in a folder that cannot be written: then every change is refused."""
         super().__init__(backend)
-        self._turns = Turns()
+        self._search_lock = FairLock()
         self._embedding = EngineEmbedder(self.settings, embedder)
         self._fresh_vectors = FreshVectors()
         self._background = BackgroundWork(backend, self._embedding.open, partial(_purge_checkpoints, backend), sharing)
@@ -354,7 +354,7 @@ class Engine(RecordReader):
         with self._backend.search(bounds) as searcher:
             if embedder is not None and vector.vector is not None and not self.read_only:
                 self._fresh_vectors.add(searcher, embedder, query.scope)
-            with self._turns.take():
+            with self._search_lock.hold():
                 return searching.search(
                     searcher,
                     query,

@@ -88,17 +88,20 @@ class Positions:
     @classmethod
     def find(cls, sessions: Sequence[tuple[int, str | None]], numbers: Sequence[int | None]) -> Positions:
         """Find who stands where, by the scope and the parent (None for no session) and the position of each."""
-        known: dict[tuple[int, str | None], int] = {}
-        of_each = [None if each[1] is None else known.setdefault(each, len(known)) for each in sessions]
+        known = {each: at for at, each in enumerate(dict.fromkeys(sessions))}
+        numbered: dict[tuple[int, str | None], int | None] = {
+            each: None if each[1] is None else at for each, at in known.items()
+        }
+        of_each = list(map(numbered.__getitem__, sessions))
         placed = [number for number in numbers if number is not None]
         low, high = min(placed, default=0), max(placed, default=0)
-        # Each session has a range of keys of its own, with room for a step over its end; who is in none has a key below.
+        # Each session has a range of keys of its own, with room for a step over its end; below are those in none.
         span, apart = high - low + 2 * REACH + 1, -REACH - 1
         keys = [
             apart if session is None or number is None else session * span + number - low
             for session, number in zip(of_each, numbers, strict=True)
         ]
-        place = {key: at for at, key in enumerate(keys)}
+        place = dict(zip(keys, range(len(keys)), strict=True))
         place.pop(apart, None)
         find, nobody = place.get, len(keys)
         beside = {step: [find(key + step, nobody) for key in keys] for step in range(-REACH, REACH + 1) if step}
@@ -110,7 +113,7 @@ def sum_windows(scores: Sequence[float], positions: Positions) -> list[float]:
     padded = [*scores, 0.0]
     total: Iterable[float] = scores
     for beside in positions.beside.values():
-        total = map(add, total, [padded[at] for at in beside])
+        total = map(add, total, map(padded.__getitem__, beside))
     return list(total)
 
 
@@ -131,17 +134,25 @@ def weigh_session(scores: Sequence[float], positions: Positions) -> list[float]:
     return [0.0 if session is None else gains[session] for session in positions.sessions]
 
 
-def weigh_author(words: Iterable[str], authors: Sequence[frozenset[str]]) -> list[float]:
-    """Return what each candidate gains for being by the one author that the query's words name; [] if they do not.
+def weigh_author(
+    words: Iterable[str], authors: Sequence[str], names: Mapping[str, frozenset[str]], positions: Positions
+) -> list[float]:
+    """Return what each candidate of a session gains if its author is the only one whom the query's words name.
 
-    Each author is the words of the name; one without words is none.
+    `names` has the words of each author's name. If the query names none, or several, there is no gain: [] is returned.
     """
-    query_words = set(words)
-    matching = {names for names in set(authors) if not names.isdisjoint(query_words)}
+    asked = set(words)
+    named = {author for author, own in names.items() if not own.isdisjoint(asked)}
+    if not named:
+        return []
+    by = [
+        names[author] if session is not None and author in named else None
+        for author, session in zip(authors, positions.sessions, strict=True)
+    ]
+    matching = set(by) - {None}
     if len(matching) != 1:
         return []
-    (only,) = matching
-    return [AUTHOR if names == only else 0.0 for names in authors]
+    return [AUTHOR if own in matching else 0.0 for own in by]
 
 
 def weigh_date(query: str, created_at: Sequence[int], positions: Positions) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -145,7 +146,7 @@ def _add_surroundings(searcher: Searcher, found: Candidates) -> Candidates:
     strength = dict(zip(found.keyword, ranking.normalize(_word_scores(found), 0.0), strict=True))
     for row, cosine in zip(found.semantic, ranking.normalize(list(found.semantic.values())), strict=True):
         strength[row] = strength.get(row, 0.0) + cosine
-    in_session.sort(key=lambda row: strength.get(row, 0.0), reverse=True)
+    in_session.sort(key=strength.__getitem__, reverse=True)
     best = [found.rows[row] for row in in_session[:EXPANDED]]
     around = searcher.around(best, ranking.REACH)
     return replace(found, rows=found.rows | around.rows, semantic=found.semantic | around.semantic)
@@ -173,10 +174,9 @@ def _score(query: Query, found: Candidates, asked: Sequence[str], fusion: str) -
     # Ranks fused give scores of another size than sums of normalised ones, for which these gains are meant.
     unit = max(total) if fusion == "rrf" else 1.0
     names = {author: _split_author(author) for author in set(authors)}
-    by_whom = [names[each] if parent is not None else _NOBODY for each, parent in zip(authors, parents, strict=True)]
     gains = {
         "neighbours": ranking.weigh_neighbours(total, positions),
-        "author": [unit * gain for gain in ranking.weigh_author(asked, by_whom)],
+        "author": [unit * gain for gain in ranking.weigh_author(asked, authors, names, positions)],
         "date": [unit * gain for gain in ranking.weigh_date(query.text, created_at, positions)],
     }
     for gained in gains.values():
@@ -206,8 +206,8 @@ def _fuse(
         return by_words, nothing
     other = 1 - weight
     cosines = ranking.normalize(list(found.semantic.values()))
-    shares_by_row = {row: other * cosine for row, cosine in zip(found.semantic, cosines, strict=True)}
-    return by_words, [shares_by_row.get(row, 0.0) for row in found.rows]
+    find = dict(zip(found.semantic, cosines, strict=True)).get
+    return by_words, [other * find(row, 0.0) for row in found.rows]
 
 
 def _weigh_children(total: Sequence[float], ids: Sequence[str], parents: Sequence[str | None]) -> list[float]:
@@ -218,7 +218,7 @@ def _weigh_children(total: Sequence[float], ids: Sequence[str], parents: Sequenc
     among = set(parents).intersection(ids)
     if not among:
         return []
-    best: dict[str, float] = dict.fromkeys(among, 0.0)
+    best: dict[str | None, float] = dict.fromkeys(among, 0.0)
     for parent, score in zip(parents, total, strict=True):
         if parent in best and score > best[parent]:
             best[parent] = score
@@ -267,6 +267,11 @@ def _pick_first(ordered: Sequence[int], query: Query, candidates: Sequence[Candi
     return chosen
 
 
+def _find_rank(ordered: Sequence[tuple[float, int]], one: tuple[float, int]) -> int:
+    """Return the rank of one of these scores and rows, 1 for the last of them, which is the best."""
+    return len(ordered) - bisect_left(ordered, one)
+
+
 def _make_hits(
     searcher: Searcher, chosen: Sequence[int], found: Candidates, scores: _Scores, asked: tuple[str, ...]
 ) -> tuple[Hit, ...]:
@@ -274,7 +279,7 @@ def _make_hits(
         return ()
     records = searcher.records([scores.rows[at] for at in chosen])
     word_ranks = {row: number for number, row in enumerate(found.keyword, 1)}
-    meaning_ranks = ranking.rank(found.semantic)
+    by_cosine = sorted(zip(found.semantic.values(), found.semantic, strict=True))
     hits = []
     for at in chosen:
         row, by_words = scores.rows[at], scores.by_words[at]
@@ -289,15 +294,14 @@ def _make_hits(
             else Signal(score=match.score, rank=word_ranks[row], share=by_words, relevance=keyword),
             semantic=None
             if cosine is None
-            else Signal(score=cosine, rank=meaning_ranks[row], share=scores.by_meaning[at], relevance=semantic),
+            else Signal(
+                score=cosine, rank=_find_rank(by_cosine, (cosine, row)), share=scores.by_meaning[at], relevance=semantic
+            ),
             context=context,
             find_words=partial(match_words, records[row], asked),
         )
         hits.append(Hit(record=records[row], score=scores.total[at], why=why))
     return tuple(hits)
-
-
-_NOBODY: frozenset[str] = frozenset()
 
 
 @lru_cache(maxsize=4096)

@@ -70,11 +70,13 @@ def make_scorer(average: float, telling: float) -> Callable[[float, int], WordSc
     Both numbers follow from the formula for a word that stands once, and are exact where no word stands twice: the
     score with a norm of the length in words, and the sum of the weights of the words that the record holds.
     """
+    rest, most, base = 1 - B, K1 + 1, 1 + NORM_BASE
 
     def score_record(bm25: float, length: int) -> WordScore:
-        weights = bm25 * (1 + K1 * (1 - B + B * (length / average))) / (K1 + 1)
+        weights = bm25 * (1 + K1 * (rest + B * (length / average))) / most
         relevance = weights / telling
-        score = weights * NORM_SCALE / (1 + NORM_BASE + length / NORM_WORDS)
-        return WordScore(score, relevance if relevance < 1.0 else 1.0)
+        score = weights * NORM_SCALE / (base + length / NORM_WORDS)
+        # As WordScore(…) does, without a call in Python for each record.
+        return tuple.__new__(WordScore, (score, relevance if relevance < 1.0 else 1.0))
 
     return score_record

@@ -60,11 +60,14 @@ _WORDS, _LAST_CHANGE, _TEXT_CHANGE, _CANDIDATE = 0, 1, 2, 3  # where in a row ea
 _NO_PARENT = tuple(Candidate._field_defaults.values())
 _HAS_PARENTS = "EXISTS (SELECT 1 FROM record WHERE parent IS NOT NULL)"
 _AMONG = "no IN (SELECT value FROM carray(?))"
+# Each number is that of a row and, in its lowest bits, how far past it a stretch of positions reaches.
+_STRETCHES = (
+    "(SELECT parent AS seed_parent, scope AS seed_scope, position AS seed_position, value & 4095 AS length"
+    " FROM carray(?) CROSS JOIN record ON no = value >> 12) CROSS JOIN record"
+)
 _AROUND = (
-    "no IN (SELECT near.no FROM carray(?) CROSS JOIN record AS seed ON seed.no = value"
-    " CROSS JOIN record AS near ON near.parent = seed.parent AND +near.scope = seed.scope"
-    " AND near.position BETWEEN seed.position - ? AND seed.position + ?"
-    f" AND near.no NOT IN (SELECT value FROM carray(?)) AND near.{_SEARCHABLE})"
+    "parent = seed_parent AND position BETWEEN seed_position - ? AND seed_position + length"
+    f" AND no NOT IN (SELECT value FROM carray(?)) AND +scope = seed_scope AND {_SEARCHABLE}"
 )
 
 
@@ -253,8 +256,8 @@ class SnapshotSearch:
 
     def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:
         """Return the records near these under the same parent, but for those already weighed as candidates."""
-        seeds = _bind_numbers(candidate.row for candidate in candidates)
-        near = self._fetch(_AROUND, seeds, reach, reach, _bind_numbers(self._checked))
+        seeds = _bind_numbers(_join_stretches(candidates, reach))
+        near = sorted(self._fetch(_AROUND, seeds, reach, _bind_numbers(self._checked), source=_STRETCHES))
         return Surroundings(rows=self._make_candidates(near), semantic=self._estimate_cosines(near))
 
     def nearest(self, vector: Sequence[float], limit: int) -> dict[int, float]:
@@ -315,10 +318,10 @@ class SnapshotSearch:
             self._checked |= unknown
             self._fetch(_AMONG, _bind_numbers(unknown), near=near)
 
-    def _fetch(self, where: str, *values: object, near: Sequence[int] = ()) -> list[int]:
+    def _fetch(self, where: str, *values: object, near: Sequence[int] = (), source: str = "record") -> list[int]:
         """Load the rows within bounds of which `where` holds, and the cosines of those `near`, in any case."""
         columns = _ROW if self._facts.has_parents else _FLAT_ROW
-        sql = f"SELECT json_group_array(json_array({columns})) FROM record WHERE {where} AND {self._condition.sql}"
+        sql = f"SELECT json_group_array(json_array({columns})) FROM {source} WHERE {where} AND {self._condition.sql}"
         values += tuple(self._condition.values)
         if not near:
             rows = self._connection.execute(sql, values).get
@@ -466,7 +469,7 @@ class SnapshotSearch:
                 break
         found |= islice(by_index.items(), limit)
         # By the score and then by the row: no two matches are compared.
-        best = sorted(((match.score, row) for row, match in found.items()), reverse=True)
+        best = sorted([(match[0], row) for row, match in found.items()], reverse=True)
         return {row: found[row] for _, row in best[:limit]}
 
     # Candidates by vector.
@@ -507,7 +510,7 @@ class SnapshotSearch:
 
         from .vector_codes import Nearest
 
-        wanted = np.unique(np.array(rows, np.int64))
+        wanted = np.array(sorted(rows), np.int64)
         picked = [part.locate(wanted) for part in self._codes]
         return self._select_current(Nearest.of(self._codes, picked, self._vector))
 
@@ -551,6 +554,27 @@ def _compare(
     for (row, _), cosine in zip(rows, cosines.tolist(), strict=True):
         best[row] = max(cosine, best.get(row, known.get(row, -1.0)))
     return best
+
+
+def _join_stretches(candidates: Iterable[Candidate], reach: int) -> Iterator[int]:
+    """Return the stretches of positions within reach of candidates, joined where they overlap, for _STRETCHES."""
+    ordered = sorted(
+        [
+            (each.scope, each.parent, each.position, each.row)
+            for each in candidates
+            if each.parent is not None and each.position is not None
+        ]
+    )
+    session, first, last, row = (0, ""), 0, 0, 0
+    for scope, parent, position, each in ordered:
+        if row and session == (scope, parent) and position - reach <= last and position + reach - first <= 4095:
+            last = position + reach
+            continue
+        if row:
+            yield row << 12 | last - first
+        session, first, last, row = (scope, parent), position, position + reach, each
+    if row:
+        yield row << 12 | last - first
 
 
 def _bind_numbers(numbers: Iterable[int]) -> object:

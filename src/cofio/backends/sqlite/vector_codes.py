@@ -195,12 +195,10 @@ class VectorIndex:
         pools = [self._find_pool(connection, part, bounds, allowed) for part in parts]
         total = sum(len(part) if pool is None else len(pool) for part, pool in zip(parts, pools, strict=True))
         depth = min(max(LEAST_DEPTH, count_rows(parts) // DEPTH_SHARE), MOST_DEPTH)
-        bits = compute_sign_bits(query[None, :])[:, 0]
-        distances = (
-            None
-            if total <= SMALL
-            else [_compute_distances(p, pool, bits) for p, pool in zip(parts, pools, strict=True)]
-        )
+        distances = None
+        if total > SMALL:
+            bits = compute_sign_bits(query[None, :])[:, 0]
+            distances = [_compute_distances(part, pool, bits) for part, pool in zip(parts, pools, strict=True)]
         earlier: list[Nearest] = []
         while total:
             picked = _pick(parts, pools, distances, min(depth, total))
