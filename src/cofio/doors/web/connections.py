@@ -7,9 +7,13 @@ store neither.
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import logging
+import socket
 from asyncio import TimerHandle
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, ClassVar
@@ -27,6 +31,9 @@ MAX_CONNECTIONS = 4096
 MAX_HEAD = 65_536  # bytes; one read may bring more, and is parsed first
 MAX_BODIES = 536_870_912  # bytes of all requests that are not answered yet
 SMALL_BODY = 65_536  # bytes that a request may always have
+INTAKE = 64  # connections that are taken in one round of the event loop
+NO_ROOM = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+NO_ROOM_PAUSE = 1.0  # seconds
 RESERVED = 128  # descriptors for the store: its files, for each of the threads that use it
 BACKLOG = 1024  # connections that the system holds until they are taken, all of them at once
 FILES = 16_384  # descriptors that are enough, should the system allow any number
@@ -64,6 +71,52 @@ class Capacity:
         backlog = max(1, min(BACKLOG, spare // 4))
         room = spare - min(RESERVED, spare // 2) - backlog
         return cls(connections=max(1, min(MAX_CONNECTIONS, room)), backlog=backlog)
+
+
+class Intake:
+    """Takes connections from a listener, several at a time.
+
+    uvloop takes one in each round of the event loop: when rounds are long, clients would wait for minutes to be heard.
+    """
+
+    def __init__(self, listener: socket.socket, make_protocol: Callable[[], asyncio.Protocol]) -> None:
+        self._listener = listener
+        self._make_protocol = make_protocol
+        self._openings: set[asyncio.Task[None]] = set()
+        self._timer: TimerHandle | None = None
+
+    def start(self) -> None:
+        """Begin to take connections."""
+        self._listener.setblocking(False)
+        asyncio.get_running_loop().add_reader(self._listener.fileno(), self._take)
+
+    def stop(self) -> None:
+        """Take no more."""
+        asyncio.get_running_loop().remove_reader(self._listener.fileno())
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _take(self) -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(INTAKE):
+            try:
+                connection, _address = self._listener.accept()
+            except OSError as error:
+                if error.errno in NO_ROOM:
+                    _log.error("no connection can be taken for %g s: %s", NO_ROOM_PAUSE, error.strerror)
+                    self.stop()
+                    self._timer = loop.call_later(NO_ROOM_PAUSE, self.start)
+                return  # else there is none left, or the client has gone
+            connection.setblocking(False)
+            with suppress(OSError):  # the client has gone
+                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # small answers go out at once
+            task = loop.create_task(self._open(connection))
+            self._openings.add(task)
+            task.add_done_callback(self._openings.discard)
+
+    async def _open(self, connection: socket.socket) -> None:
+        with suppress(OSError):  # the client has gone
+            await asyncio.get_running_loop().connect_accepted_socket(self._make_protocol, connection)
 
 
 class ConnectionPool:

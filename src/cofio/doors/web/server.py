@@ -6,7 +6,7 @@ import ipaddress
 import signal
 import socket
 import sys
-from asyncio import get_running_loop
+from asyncio import Protocol, get_running_loop
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import replace
@@ -45,7 +45,7 @@ from ..memory_tool import http as memory_tool
 from ..rest import http as rest
 from ..rest import openapi
 from ..rest.assistant import open_assistant
-from .connections import Capacity, ConnectionPool
+from .connections import Capacity, ConnectionPool, Intake
 from .failures import RequestError, describe_failure, render_failure
 from .logs import log_to_stderr
 from .metrics import Metrics
@@ -364,13 +364,30 @@ class _Server(uvicorn.Server):
         )
         self._tell = announce
         self._hurry = hurry
+        self._intakes: list[Intake] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
+        if sys.platform == "win32":  # whose loop cannot be told to look at a listener, but takes all that there is
+            await super().startup(sockets)
+            self._tell()
+            return
+        await super().startup([])
+        for listener in sockets or ():
+            listener.listen(self.config.backlog)
+            self._intakes.append(Intake(listener, self._make_protocol))
+            self._intakes[-1].start()
         self._tell()
+
+    def _make_protocol(self) -> Protocol:
+        protocol: Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]  # as uvicorn makes it
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return protocol
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         late = get_running_loop().call_later(PATIENCE, self._hurry)
+        for intake in self._intakes:
+            intake.stop()
         await super().shutdown(sockets)
         late.cancel()
         # Else uvicorn sends itself the signal once more, which ends the process before the memory is closed.
