@@ -38,6 +38,7 @@ from cofio.doors.web.connections import BACKLOG, MAX_CONNECTIONS, ConnectionPool
 from cofio.doors.web.overload import LATE, REFUSAL, RETRY_AFTER, LoopLag, Overload, ServerLoad
 from cofio.doors.web.workers import (
     BURST,
+    BURST_PER_THREAD,
     CAUTION,
     FIRST_GUESS,
     LONG_PATIENCE,
@@ -250,7 +251,7 @@ def test_a_door_refuses_in_its_own_form_and_then_answers_as_ever(server: Server,
                 assert refusal.parse()["error"]["message"] == REFUSAL
         name = door.partition(",")[0]
         assert server.measure("cofio_http_refused_total", name) == 1
-        assert server.measure("cofio_http_waiting", name) > BURST
+        assert server.measure("cofio_http_waiting", name) > 0
     outcomes = [client.read() for client in waiting]
     assert all(answer.status == status or answer.is_refusal for answer in outcomes)
     assert any(answer.status == status for answer in outcomes)
@@ -361,9 +362,9 @@ def test_a_short_burst_always_passes_and_what_would_wait_too_long_does_not() -> 
     async def run() -> None:
         gate, load = Gate(), ServerLoad()
         with make_workers(load, patience=FIRST_GUESS) as workers:  # so that none but a burst can be answered in time
-            calls = [asyncio.create_task(workers.run(gate.work)) for _ in range(2 + BURST * 2)]
+            calls = [asyncio.create_task(workers.run(gate.work)) for _ in range(2 + 2 * BURST_PER_THREAD)]
             await asyncio.to_thread(lambda: [gate.begun.acquire(timeout=PATIENCE) for _ in range(2)])
-            assert workers.queue_length == load.find_door("test").queue_length == BURST * 2
+            assert workers.queue_length == load.find_door("test").queue_length == 2 * BURST_PER_THREAD
             with pytest.raises(Overload):
                 workers.check_room()
             with pytest.raises(Overload):
@@ -395,7 +396,9 @@ def test_what_has_waited_too_long_behind_others_is_refused_when_its_turn_comes()
     async def run() -> None:
         gate, load = Gate(), ServerLoad()
         with make_workers(load, count=1, patience=0.5) as workers:
-            calls = [asyncio.create_task(workers.run(gate.work)) for _ in range(1 + 4 * BURST)]
+            for _ in range(50):  # quick ones, so that many more are let in
+                await workers.run(str)
+            calls = [asyncio.create_task(workers.run(gate.work)) for _ in range(1 + BURST)]
             await asyncio.to_thread(gate.begun.acquire, timeout=PATIENCE)
             await asyncio.sleep(0.6)  # which is the time that is up
             with pytest.raises(Overload):
@@ -404,8 +407,8 @@ def test_what_has_waited_too_long_behind_others_is_refused_when_its_turn_comes()
             outcomes = await asyncio.gather(*calls, return_exceptions=True)
             refused = [each for each in outcomes if isinstance(each, Overload)]
             # The last few are no crowd any more: each of them is done, however late.
-            assert (len(refused), outcomes.count("done")) == (3 * BURST, 1 + BURST)
-            assert load.find_door("test").refused == 3 * BURST + 1
+            assert (len(refused), outcomes.count("done")) == (BURST - BURST_PER_THREAD, 1 + BURST_PER_THREAD)
+            assert load.find_door("test").refused == len(refused) + 1
 
     anyio.run(run)
 
@@ -413,7 +416,7 @@ def test_what_has_waited_too_long_behind_others_is_refused_when_its_turn_comes()
 def test_a_call_that_is_cancelled_while_it_waits_is_not_counted_any_more() -> None:
     async def run() -> None:
         gate, load = Gate(), ServerLoad()
-        with make_workers(load, count=1) as workers:
+        with make_workers(load, count=1, patience=1e9) as workers:
             first = asyncio.create_task(workers.run(gate.work))
             await asyncio.to_thread(gate.begun.acquire, timeout=PATIENCE)
             others = [asyncio.create_task(workers.run(gate.work)) for _ in range(5)]
@@ -501,18 +504,18 @@ def test_what_only_reads_is_not_begun_for_a_client_that_has_gone() -> None:
 def test_the_page_on_serving_says_what_the_code_does() -> None:
     page = " ".join((Path(__file__).parents[3] / "docs" / "serving.md").read_text().split())
     for row in (
-        f"| REST, calls that write | {rest.WRITERS} | {BURST * rest.WRITERS} | {rest.UPLOADERS} for files"
+        f"| REST, calls that write | {rest.WRITERS} | {BURST} | {rest.UPLOADERS} for files"
         f" (uploads), {LONG_PATIENCE:g} s |",
-        f"| REST, calls that read | {rest.READERS} | {BURST * rest.READERS} |",
-        f"| MCP | {mcp.THREADS} | {BURST * mcp.THREADS}; {mcp.MAX_CALLS} calls at once in all |",
-        f"| memory tool | {memory_tool.THREADS} | {BURST * memory_tool.THREADS} |",
-        f"| checkpoints | {threads.THREADS} | {BURST * threads.THREADS} | {threads.LARGE_THREADS} for states of"
+        f"| REST, calls that read | {rest.READERS} | {BURST} |",
+        f"| MCP | {mcp.THREADS} | {BURST}; {mcp.MAX_CALLS} calls at once in all |",
+        f"| memory tool | {memory_tool.THREADS} | {BURST} |",
+        f"| checkpoints | {threads.THREADS} | {BURST} | {threads.LARGE_THREADS} for states of"
         f" {threads.LARGE // 2**20} MiB and more, {LONG_PATIENCE:g} s |",
-        f"likely to be begun within {CAUTION * WAIT:g} s, at least four for each thread",
+        f"likely to be answered within {CAUTION * WAIT:g} s, but at least {BURST}",
         f"and {MAX_WAITING} at most",
-        f"while it is more than {LATE:g} s late",
+        f"While the loop is more than {LATE:g} s late",
         f"{MAX_CONNECTIONS:,} at most, and {BACKLOG:,} more",
         f"`Retry-After: {RETRY_AFTER}`",
     ):
         assert row in page
-    assert (WAIT, BURST) == (1, 4)
+    assert WAIT == 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import signal
 import socket
-from asyncio import get_running_loop
+import sys
+from asyncio import BaseProtocol, get_running_loop
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -37,6 +38,7 @@ from ..memory_tool import http as memory_tool
 from ..rest import http as rest
 from ..rest import openapi
 from ..rest.assistant import open_assistant
+from .acceptor import Acceptor
 from .connections import MAX_BODIES, MAX_CONNECTIONS, Capacity, ConnectionPool
 from .failures import RequestError, describe_failure, render_failure
 from .listener import check_exposure, is_address, is_local, open_listener, render_url
@@ -380,15 +382,34 @@ class HttpServer(uvicorn.Server):
         )
         self._tell = announce
         self._hurry = hurry
+        self._acceptors: list[Acceptor] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to take requests, and say so."""
-        await super().startup(sockets)
+        if sys.platform == "win32":  # whose loop cannot be told to look at a listener, but takes all that there is
+            await super().startup(sockets)
+            self._tell()
+            return
+        await super().startup([])
+        for listener in sockets or ():
+            self._acceptors.append(self._make_acceptor(listener))
+            self._acceptors[-1].start(self.config.backlog)
         self._tell()
+
+    def _make_acceptor(self, listener: socket.socket) -> Acceptor:
+        return Acceptor(listener, self._make_protocol)
+
+    def _make_protocol(self) -> BaseProtocol:
+        protocol: BaseProtocol = self.config.http_protocol_class(  # type: ignore[call-arg]  # as uvicorn makes it
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return protocol
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no more requests, and end those that are open."""
         late = get_running_loop().call_later(PATIENCE, self._hurry)
+        for acceptor in self._acceptors:
+            acceptor.stop()
         await super().shutdown(sockets)
         late.cancel()
         # Else uvicorn sends itself the signal once more, which ends the process before the memory is closed.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
 import socket
 import time
@@ -22,7 +21,7 @@ from ..mcp.session_routes import SessionRouter
 from ..rest import http as rest
 from ..rest.assistant import open_assistant
 from ..rest.remote_jobs import RemoteJobs
-from .acceptor import Acceptor
+from .acceptor import Acceptor, SharingAcceptor
 from .links import Link, Question, Receptionist
 from .listener import check_exposure
 from .logs import say
@@ -118,26 +117,17 @@ class WorkerServer(HttpServer):
         self._member = member
         self._report = report
         self._receptionist = Receptionist(member.switchboard.own, answer=sessions.answer, note=_pass_over)
-        self._acceptor: Acceptor | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to take requests, and say so."""
-        assert sockets is not None
-        announce, self._tell = self._tell, _do_nothing
-        await super().startup([])
         self._receptionist.start()
-        self._acceptor = Acceptor(
-            sockets[0], self._make_protocol, lambda: len(self.server_state.connections), board=self._member.board,
+        await super().startup(sockets)
+
+    def _make_acceptor(self, listener: socket.socket) -> Acceptor:
+        return SharingAcceptor(
+            listener, self._make_protocol, lambda: len(self.server_state.connections), board=self._member.board,
             number=self._member.number,
         )  # fmt: skip
-        self._acceptor.start()
-        announce()
-
-    def _make_protocol(self) -> asyncio.Protocol:
-        protocol: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]  # as uvicorn
-            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
-        )
-        return protocol
 
     async def on_tick(self, counter: int) -> bool:
         """Tell the others how many connections are open, and what waits, ten times a second."""
@@ -153,18 +143,12 @@ class WorkerServer(HttpServer):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no more requests, and end those that are open, here and at other workers."""
         until = time.monotonic() + GRACE
-        assert self._acceptor is not None
-        self._acceptor.stop()
         await super().shutdown([])
         await self._receptionist.stop(max(0.0, until - time.monotonic()))
 
 
 def _pass_over(_: Question) -> None:
     """Workers are told nothing."""
-
-
-def _do_nothing() -> None:
-    pass
 
 
 def _count_requests(app: ASGIApp, member: Membership) -> ASGIApp:

@@ -19,13 +19,15 @@ from starlette.types import Scope
 
 from .overload import DoorLoad
 
-PATIENCE = 1.0  # seconds that a call may wait for a thread
+PATIENCE = 1.0  # seconds that a call may take, from when it begins to wait for a thread
 LONG_PATIENCE = 10.0  # seconds, for what takes long by itself: large files and states
-CAUTION = 0.7  # of the patience, as much as may be foreseen: the rest is for what takes longer than those before it
-BURST = 4  # calls for each thread that may wait in any case, as a short burst is no overload
+CAUTION = 0.5  # of the patience, as much as may be foreseen: the rest is for what takes longer than what came before
+BURST = 16  # calls that may wait in any case, as a short burst is no overload
+BURST_PER_THREAD = 4  # the same for few threads
 MAX_WAITING = 512  # calls that may wait, however quick those before them were
 WEIGHT = 0.2  # of the last call in the running average of how long calls take
-FIRST_GUESS = 0.02  # seconds that a call takes, before any has been made
+FIRST_GUESS = 0.1  # seconds that a call takes, before any has been made
+HANDOVER = 0.1  # seconds that a thread waits, at most, for the event loop to take up its last answer
 GONE_CHECK = "is_gone"  # in a request's state: tells whether its client has closed the connection
 IsGone = Callable[[], bool]
 Result = TypeVar("Result")
@@ -40,6 +42,13 @@ class _Skip(Enum):
     """Its client has gone."""
 
 
+class _Thread(threading.local):
+    """What a thread knows of its last call."""
+
+    handover: threading.Lock | None = None
+    """Free once the event loop has taken up the answer."""
+
+
 class Workers:
     """Threads for one kind of work, of which no more than `count` is done at once.
 
@@ -47,13 +56,15 @@ class Workers:
     """
 
     def __init__(self, count: int, name: str, load: DoorLoad | None = None, *, patience: float = PATIENCE) -> None:
-        """Without a `load`, calls wait for as long as it takes; else none is to wait for longer than `patience`."""
+        """Without a `load`, calls wait for as long as it takes; else none is to take longer than `patience`."""
         self._pool = ThreadPoolExecutor(count, name)
         self._count = count
+        self._burst = min(BURST, BURST_PER_THREAD * count)
         self._load = load
         self._patience = patience
         self._average = FIRST_GUESS
         """Seconds that a call takes. Threads overwrite each other's, now and then: it is an estimate."""
+        self._thread = _Thread()
         self._queue: deque[float] = deque()
         """Since when each call waits, the first one first: it can be changed by any thread without a lock."""
         if load is not None:
@@ -77,9 +88,9 @@ class Workers:
         if load.is_late:
             return self._count
         if monotonic() - self._get_oldest() > CAUTION * self._patience:  # what is at work takes longer than before
-            return BURST * self._count
-        soon = int(CAUTION * self._patience * self._count / max(self._average, 1e-6))
-        return min(MAX_WAITING, max(BURST * self._count, soon))
+            return self._burst
+        rounds = CAUTION * self._patience / max(self._average, 1e-6) - 1  # the last one is the call's own
+        return min(MAX_WAITING, max(self._burst, int(rounds * self._count)))
 
     def _get_oldest(self) -> float:
         """Return since when the first call waits."""
@@ -101,13 +112,17 @@ class Workers:
         self.check_room()
         since = monotonic()
         self._queue.append(since)
-        call = self._pool.submit(self._begin, work, is_gone, since)
+        handover = threading.Lock()
+        handover.acquire()
+        call = self._pool.submit(self._begin, work, is_gone, since, handover)
         try:
             outcome = await wrap_future(call)
         except CancelledError:
             if call.cancel():  # before it was begun
                 self._queue.remove(since)
             raise
+        finally:
+            handover.release()
         if outcome is _Skip.STALE:
             assert self._load is not None
             raise self._load.refuse()
@@ -115,8 +130,17 @@ class Workers:
             raise ClientDisconnect
         return outcome
 
-    def _begin(self, work: Callable[[], Result], is_gone: IsGone | None, since: float) -> Result | _Skip:
-        """Do the work in a thread, unless it is too late for that."""
+    def _begin(
+        self, work: Callable[[], Result], is_gone: IsGone | None, since: float, handover: threading.Lock
+    ) -> Result | _Skip:
+        """Do the work in a thread, unless it is too late for that.
+
+        The thread's last answer has to have been taken up before, which `handover` tells: the event loop, which is one
+        thread among many that want the interpreter lock, would else get to nothing while there is work.
+        """
+        if self._thread.handover is not None:
+            self._thread.handover.acquire(timeout=HANDOVER)
+        self._thread.handover = handover
         self._queue.remove(since)  # the first, but for those that were cancelled
         begin = monotonic()
         if self._is_stale(begin - since):
@@ -130,7 +154,7 @@ class Workers:
 
     def _is_stale(self, seconds: float) -> bool:
         """Whether a call has waited for too long; not where few wait, each of which just takes long."""
-        return self._load is not None and seconds > self._patience and len(self._queue) >= BURST * self._count
+        return self._load is not None and seconds > self._patience and len(self._queue) >= self._burst
 
     def shut_down(self, *, wait: bool) -> None:
         """Begin nothing any more; with `wait`, wait for what has begun."""
