@@ -54,7 +54,7 @@ def test_every_setting_is_documented_with_its_default() -> None:
         shown = str(each.default).lower() if isinstance(each.default, bool) else str(each.default)
         row = next(line for line in page.splitlines() if line.startswith(f"| `COFIO_{each.name.upper()}` |"))
         assert f"`{each.name}`" in row
-        assert each.name in ("models", "docs") or shown in row
+        assert each.name in ("models", "docs", "workers") or shown in row
 
 
 def test_every_variable_that_is_read_is_documented() -> None:
@@ -115,7 +115,7 @@ def test_the_sample_file_shows_every_setting_with_its_default(tmp_path: Path) ->
     assert Settings.load(_store(tmp_path / "as it is", sample), {}) == Settings()
     everything = re.sub(r"^# (?=\w+ = )", "", sample, flags=re.MULTILINE)
     assert list(tomllib.loads(everything)) == [each.name for each in fields(Settings)]
-    assert Settings.load(_store(tmp_path / "all", everything), {}) == Settings(docs=True)
+    assert Settings.load(_store(tmp_path / "all", everything), {}) == Settings(docs=True, workers=2)
 
 
 def test_the_sample_file_is_the_one_that_the_program_prints() -> None:

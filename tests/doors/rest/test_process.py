@@ -264,9 +264,10 @@ class Writer(threading.Thread):
 @pytest.mark.requirement("server.killed", "flush.whole", "consistency.write", "add.whole")
 def test_a_server_that_is_killed_loses_and_doubles_nothing(start: Start, store: StoreAddress) -> None:
     said_before: set[str] = set()
-    following = start()
+    alone = ("--port", "0", "--workers", "0")  # so that all of it is killed at once
+    following = start(*alone)
     for kill in range(KILLS):
-        server, following = following, start()  # the next one starts beside it, as it would after a crash
+        server, following = following, start(*alone)  # the next one starts beside it, as it would after a crash
         writer = Writer(server, f"w{kill}n", enough=3 + 2 * kill)
         writer.start()
         assert writer.reached.wait(60)
@@ -482,8 +483,10 @@ def test_a_file_that_is_sent_waits_in_the_store_without_a_name_and_ends_with_a_k
 
 
 def _open_files(process: int) -> list[Path]:
+    """The open files of a server, in all of its processes."""
     with suppress(FileNotFoundError):
-        return list(Path(f"/proc/{process}/fd").iterdir())
+        children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+        return [file for each in (process, *children) for file in Path(f"/proc/{each}/fd").iterdir()]
     return []
 
 

@@ -1,7 +1,7 @@
 """How the processes of one server talk to each other: messages into an inbox, and links on which one asks another.
 
 A process that wants to ask makes a pair of sockets and sends one of them to the other's inbox. There is no address that
-anyone else could find, nothing on disk, and nothing to be made again when a process is started anew.
+anyone else could find, nothing on disk, and nothing to be made again when a process is started again.
 """
 
 from __future__ import annotations
