@@ -118,7 +118,16 @@ def use_vault(engine: Engine, store: Path, settings: Settings) -> Iterator[Vault
 class AttachedVault:
     """The vault beside a server: it follows from the first call on, and takes in what people do to its files."""
 
-    def __init__(self, store: Path, settings: Settings, on_sync: Callable[[SyncResult], None] | None = None) -> None:
+    def __init__(
+        self,
+        store: Path,
+        settings: Settings,
+        on_sync: Callable[[SyncResult], None] | None = None,
+        *,
+        notify: Callable[[], None] | None = None,
+    ) -> None:
+        """With `notify`, another process writes the files, and is told by it that there is something to write."""
+        self._notify = notify
         self._store = store
         self._settings = settings
         self._on_sync = on_sync
@@ -134,10 +143,17 @@ class AttachedVault:
                 self._vault = open_vault(engine, self._store, self._settings)
             if self._vault is None:
                 return None
+            if self._notify is not None:
+                return MirrorQueue(self._vault, self._notify)
             if self._follower is None:
                 self._follower = Follower(self._vault)
                 self._follower.start()
             return MirrorQueue(self._vault, self._follower.notice)
+
+    def notice(self) -> None:
+        """Have the files follow what another process has changed."""
+        if self._follower is not None:
+            self._follower.notice()
 
     def watch(self, conversations: Conversations) -> None:
         """Complete what a crash left, and watch from now on."""

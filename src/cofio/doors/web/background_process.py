@@ -56,14 +56,15 @@ def run_background(options: ServerOptions, member: Membership, announce: Callabl
         vault.watch(conversations)
         announce()
         lower_process_priority(NICE)
-        asyncio.run(BackgroundLoop(memory, JobsDesk(jobs, board), member).run(jobs.stop))
+        asyncio.run(BackgroundLoop(memory, vault, JobsDesk(jobs, board), member).run(jobs.stop))
 
 
 class BackgroundLoop:
     """Hears what workers tell the background process, and answers what they ask."""
 
-    def __init__(self, memory: Memory, desk: JobsDesk, member: Membership) -> None:
+    def __init__(self, memory: Memory, vault: AttachedVault, desk: JobsDesk, member: Membership) -> None:
         self._memory = memory
+        self._vault = vault
         self._desk = desk
         self._member = member
         self._threads = ThreadPoolExecutor(MAX_WAITS, "cofio-answer")
@@ -94,6 +95,7 @@ class BackgroundLoop:
         if message["kind"] == "wake":
             self._member.board.clear_wake()
             self._memory.engine.notice()
+            self._vault.notice()
         else:
             self._desk.note(message)
 

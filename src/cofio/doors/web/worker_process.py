@@ -53,7 +53,7 @@ def run_worker(
         member.count_model_usage(0, 0)  # so that there is a number from the start
     with ExitStack() as stack:
         stack.enter_context(closing(memory))
-        vault = stack.enter_context(closing(AttachedVault(home, settings)))
+        vault = stack.enter_context(closing(AttachedVault(home, settings, notify=member.wake_background)))
         engine = memory.engine
         reader = None if assistant is None else assistant.reader
         load = ServerLoad()
