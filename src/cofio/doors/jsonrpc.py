@@ -102,12 +102,12 @@ class _Completion:
         self._lock.acquire()
 
     def set(self) -> None:
-        """Let all go on that wait; to be called once."""
+        """Say that the call has ended, once."""
         self._is_set = True
         self._lock.release()
 
     def wait(self, seconds: float = -1) -> bool:
-        """Wait for it, no longer than so many seconds; whether it is so."""
+        """Wait until the call has ended, or for this many seconds at most; return whether it has ended."""
         if not self._is_set and self._lock.acquire(timeout=seconds):
             self._lock.release()  # for the next one that waits
         return self._is_set

@@ -1,7 +1,7 @@
-"""How many records are within bounds, counted anew only when something has changed that may have changed the number.
+"""Counts of the records within bounds, remembered until a change can have made them wrong.
 
-A count walks over every record within bounds, and a list says with each page how many there are. A
-session that only writes and lists pays for what is new.
+A count walks over every record within bounds, and a list says with each page how many there are. A session that only
+writes and lists pays for what is new.
 """
 
 from __future__ import annotations
