@@ -45,7 +45,7 @@ def write(engine: Engine, numbers: Sequence[int]) -> None:
 
 
 def verify(engine: Engine, numbers: Sequence[int], gone: Sequence[int] = (), *, fresh: Sequence[int] = ()) -> None:
-    """Each record is found by its words and, unless it is too fresh for that, by its meaning; what is gone, by neither."""
+    """Each record is found by its words and, unless it is too fresh, by its meaning; what is gone, by neither."""
     everything = (*numbers, *fresh)
     assert engine.count(HERE) == len(everything)
     for number in everything:
