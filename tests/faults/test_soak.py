@@ -375,7 +375,8 @@ def test_a_server_whose_processes_are_killed_loses_nothing_and_does_not_grow(tmp
         assert server.kills
         assert counts["acknowledged"] > 10 * CLIENTS
         server.end()
-    check_growth(moments)
+    if SECONDS >= 60:  # before that, not every key has been used yet
+        check_growth(moments)
 
 
 def split(moments: list[dict[str, float]]) -> tuple[list[dict[str, float]], list[dict[str, float]]]:
