@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from ..values.errors import CofioError
+from ..values.errors import CofioError, Unavailable
 from .journal import JournalError
 from .layout import STATE, Parts, join_parts
 from .sync import SyncFinding, SyncResult, VaultSync
@@ -141,7 +141,8 @@ class Watcher:
         try:
             does()
         except (CofioError, OSError, JournalError) as error:
-            if not self._stop.is_set():
+            is_logged = isinstance(error, Unavailable) and error.public is not None  # by the store, once
+            if not self._stop.is_set() and not is_logged:
                 # It is looked at again when it changes again, or by the next start.
                 _log.warning("the vault could not be looked at: %s", error)
 

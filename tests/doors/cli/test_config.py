@@ -87,7 +87,7 @@ def test_the_sample_parses_and_its_defaults_are_true(cofio: Cofio, folder: Path)
     }
     cofio("add", "x")
     (folder / ".cofio" / "cofio.toml").write_text(uncommented)
-    assert replace(Settings.load(folder / ".cofio", {}), docs=None) == Settings()
+    assert replace(Settings.load(folder / ".cofio", {}), docs=None, workers=None) == Settings()
 
 
 def test_a_file_with_a_mistake_is_told_with_its_line_and_what_was_meant(cofio: Cofio, folder: Path, own: Path) -> None:
