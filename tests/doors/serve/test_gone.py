@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import wait_until
 
 PATIENCE = 30.0
 GONE = "The memory was deleted, moved or replaced while it was open: start the program that serves it again"
@@ -78,10 +79,16 @@ def serving(store: Path) -> Iterator[Server]:
             process.kill()
 
 
+def _remove(store: Path) -> bool:
+    """Remove a folder; whether it is gone. A file that the server removes at the same moment is no reason to fail."""
+    shutil.rmtree(store, ignore_errors=True)
+    return not store.exists()
+
+
 def lose(store: Path, how: str) -> None:
     """Take a store away, as `rm -rf`, `mv` or the restoring of a backup does."""
     if how == "delete":
-        shutil.rmtree(store)
+        wait_until(lambda: _remove(store))
         return
     if how == "replace":
         subprocess.run([*COFIO, "backup", "copy", "--store", str(store)], cwd=store.parent, check=True)
