@@ -222,7 +222,7 @@ class Memories(RuleBasedStateMachine):
                 expected.append(same or self.plain.new(draft, chosen))
             return expected
 
-        self.both(lambda: self.engines[side].write_many(drafts, dedupe=dedupe), model)
+        self.both(lambda: self.engines[side].write_many(drafts, dedupe=dedupe), model, changes=bool(drafts))
 
     @rule(side=sides, scope=scopes, kind=kinds, key=keys, common=commons, unique=st.booleans(), ttl=ttls,
           if_version=versions, content=contents)  # fmt: skip
