@@ -200,15 +200,21 @@ class Server:
     port: int
     client: Client
 
+    def processes(self) -> list[str]:
+        """The ids of its processes."""
+        return [str(self.pid), *Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()]
+
     def rss(self) -> float:
-        """Its resident memory in MiB."""
-        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS"))
+        """The resident memory of its processes in MiB; what they share counts for each."""
+        texts = [Path(f"/proc/{each}/status").read_text() for each in self.processes()]
+        lines = [line for text in texts for line in text.splitlines() if line.startswith("VmRSS")]
+        return sum(int(line.split()[1]) for line in lines) / 1024
 
     def worked(self) -> float:
-        """The seconds of processor time that it has used."""
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        """The seconds of processor time that its processes have used."""
+        texts = [Path(f"/proc/{each}/stat").read_text() for each in self.processes()]
+        fields = [text.rpartition(")")[2].split() for text in texts]
+        return sum(int(each[11]) + int(each[12]) for each in fields) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
