@@ -115,6 +115,7 @@ def _use_rest(address: str, vault: Path) -> None:
     fetch(f"{address}/add", {"session_id": "s", "messages": [said]})
     fetch(f"{address}/flush", {"session_id": "s"})
     assert "Oslo" in fetch(f"{address}/search", {"user_id": "ada", "query": "who lives in Oslo"})
+    wait_until(lambda: [*vault.rglob("episode-2026-05-28.md")])  # the files follow in the background
     (file,) = vault.rglob("episode-2026-05-28.md")
     file.write_text(file.read_text().replace("Oslo", "Bergen"))
     wanted = {"user_id": "ada", "memory_type": "episode"}

@@ -16,6 +16,7 @@ from cofio.backends.sqlite import SqliteBackend, filter_columns, searcher
 from cofio.backends.sqlite.filter_columns import RowFilter
 from cofio.backends.sqlite.word_index import IndexState
 from cofio.embed.hashed import HashedEmbedder
+from cofio.engine.fresh_vectors import FreshVectors
 from cofio.values.query import Mode, Operator
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
@@ -175,6 +176,8 @@ def test_columns_and_a_walk_through_the_records_give_the_same_hits(
 ) -> None:
     monkeypatch.setattr(searcher, "FEW", few)
     monkeypatch.setattr(searcher, "MOST_HITS", hits)
+    # Else a search makes vectors, and the next one has more to find.
+    monkeypatch.setattr(FreshVectors, "add", lambda *_: None)
     draw = random.Random(f"{in_session} {few} {hits}")
     for at in range(0, 200, 50):
         memory.write_many([make_draft(draw, at + n, in_session=in_session) for n in range(50)])

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 from ..conversations.mirror import VisibleRecord
 from ..engine.engine import Answers
-from ..values.errors import CofioError, Conflict, Invalid, NotFound
+from ..values.errors import CofioError, Conflict, Invalid, NotFound, Unavailable
 from ..values.records import Draft
 from .journal import JournalError
 from .vault import Vault
@@ -95,5 +95,6 @@ class Follower:
             try:
                 self._vault.follow_changes()
             except (CofioError, OSError, JournalError) as error:
-                if not is_last:  # else the next start does it
+                is_logged = isinstance(error, Unavailable) and error.public is not None  # by the store, once
+                if not is_last and not is_logged:  # what is left at the end, the next start does
                     _log.warning("the vault could not be written, which is tried again: %s", error)

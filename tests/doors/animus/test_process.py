@@ -100,7 +100,18 @@ def test_the_manifest_needs_no_variable_and_leaves_nothing_behind(root: Path) ->
 def test_every_variable_that_the_plugin_reads_is_declared(root: Path) -> None:
     declared = {each["name"]: each for each in json.loads(command("-m").stdout)["env_required"]}
     # Of the doors that are not this one.
-    served = {"host", "port", "allow_secrets", "timezone", "docs", "fetch", "vault", "quiet_after", "structured"}
+    served = {
+        "host",
+        "port",
+        "allow_secrets",
+        "timezone",
+        "docs",
+        "fetch",
+        "vault",
+        "quiet_after",
+        "structured",
+        "workers",
+    }
     served |= {each.name for each in fields(Settings) if each.name.startswith("llm_")}
     assert {f"COFIO_{each.name.upper()}" for each in fields(Settings) if each.name not in served} <= set(declared)
     assert {"COFIO_STORE", "AGENT_STORE_PATH", "COFIO_ANIMUS_ERROR_CODES", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"} <= set(

@@ -88,9 +88,9 @@ class WordSearch:
             selected = select([int(row or 0) for row in rows])
             rows, hits = list(compress(rows, selected)), list(compress(hits, selected))
         seqs = searcher.fast_field_values("seq", [address for _, address in hits])
-        found = zip(rows, seqs, [score for score, _ in hits], strict=True)
-        # As IndexHit(…) does, without a call in Python for each.
-        return [tuple.__new__(IndexHit, each) for each in found], is_full
+        found = zip(rows, seqs, hits, strict=True)
+        # A file that was damaged while it was open may lack a value: no record has the number 0.
+        return [IndexHit(int(row or 0), int(seq or 0), score) for row, seq, (score, _) in found], is_full
 
     def _make_query(self, loaded: LoadedIndex, restriction: Restriction) -> tantivy.Query:
         query, schema = tantivy.Query, loaded.index.schema

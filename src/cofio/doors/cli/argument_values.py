@@ -10,7 +10,6 @@ import re
 from functools import wraps
 from typing import TYPE_CHECKING, TypeVar
 
-from ...config.settings import MAX_WORKERS
 from ...values.errors import Invalid
 
 if TYPE_CHECKING:
@@ -102,6 +101,8 @@ def parse_port(text: str) -> int:
 @_report_as_misuse
 def parse_workers(text: str) -> int:
     """The number of processes that take requests."""
+    from ...config.settings import MAX_WORKERS  # not before it is needed: it loads much, and `cofio --help` needs none
+
     if not (text.isascii() and text.isdigit() and len(text) < 4 and int(text) <= MAX_WORKERS):
         raise Invalid("workers", f"{text!r} is not a number from 1 to {MAX_WORKERS}, or 0 for one process")
     return int(text)

@@ -11,9 +11,9 @@ import threading
 from collections.abc import Iterator
 from itertools import chain
 
+from ...config.settings import MAX_WORKERS
 from ...system.processes import make_shared_memory, read_steady_clock
 
-MAX_WORKERS = 8
 COUNTS_SIZE = 2**20  # bytes of the counts of one process; pages that are not used take no memory
 _PER_PROCESS = 8  # numbers of each process
 _PROCESS, _CONNECTIONS, _REQUESTS, _TASKS_SENT, _TASKS_RECEIVED = range(5)

@@ -182,7 +182,7 @@ class LoadReport:
         self._load = load
         self._counts = counts
         # A process that was killed has left what waited then.
-        self._told = {name: value for name, value in counts.read().items() if name.startswith("waiting\t")}
+        self._last_values = {name: value for name, value in counts.read().items() if name.startswith("waiting\t")}
 
     def publish(self) -> None:
         """Bring the numbers up to date."""
@@ -191,9 +191,9 @@ class LoadReport:
             self._set(f"refused\t{door.door}", door.refused)
 
     def _set(self, name: str, value: float) -> None:
-        if (change := value - self._told.get(name, 0.0)) or name not in self._told:
+        if (change := value - self._last_values.get(name, 0.0)) or name not in self._last_values:
             self._counts.add(name, change)
-            self._told[name] = value
+            self._last_values[name] = value
 
 
 class _CountsCollector(Collector):
