@@ -19,10 +19,10 @@ import apsw
 from ..conversations.mirror import VisibleRecord
 from ..system.processes import is_running
 from ..values.records import Kind, Scope
+from .journal import open_database
 from .layout import STATE
 
 NAME = "changes.db"
-PATIENCE = 30_000  # milliseconds that another process may be at the list
 _MADE = 0  # in place of the process that is making a change: it is made
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS change (no INTEGER PRIMARY KEY AUTOINCREMENT, process INT NOT NULL, seen TEXT NOT NULL)"
@@ -51,18 +51,18 @@ class ChangeList:
         try:
             self._open()
         except (apsw.NotADBError, apsw.CorruptError):
-            self._database.close()
             for suffix in ("", "-wal", "-shm"):
                 self._path.with_name(f"{NAME}{suffix}").unlink(missing_ok=True)
             self._open()
             self.was_lost = True
 
     def _open(self) -> None:
-        self._database = apsw.Connection(str(self._path))
-        self._database.set_busy_timeout(PATIENCE)
-        self._database.execute("PRAGMA journal_mode = wal; PRAGMA synchronous = normal").fetchall()
-        os.chmod(self._path, 0o600)
-        self._database.execute(_TABLE).fetchall()
+        self._database = open_database(self._path)
+        try:
+            self._database.execute(_TABLE).fetchall()
+        except apsw.Error:
+            self._database.close()  # what is open cannot be removed on Windows
+            raise
 
     def close(self) -> None:
         """Close the list."""

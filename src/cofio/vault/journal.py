@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import threading
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from .layout import STATE
 from .writer import Stamp
 
 VERSION = "2"  # of what is rendered and known: another is looked through once
+OPEN_TRIES = 100
 PATIENCE = 30_000  # milliseconds that another process may hold the vault
 JournalError = apsw.Error
 """What its database raises when it cannot be used."""
@@ -79,6 +81,27 @@ class JournalFile:
     entries: Mapping[str, WrittenEntry] = field(default_factory=dict)
 
 
+def open_database(path: Path) -> apsw.Connection:
+    """Open a database of the vault's own, made if need be, whose readers do not wait for a writer."""
+    for attempt in range(OPEN_TRIES):
+        database = apsw.Connection(str(path))
+        database.set_busy_timeout(PATIENCE)
+        try:
+            database.execute("PRAGMA journal_mode = wal; PRAGMA synchronous = normal").fetchall()
+        except apsw.BusyError:  # another process opens it for the first time, too: SQLite does not wait for that
+            database.close()
+            if attempt == OPEN_TRIES - 1:
+                raise
+            time.sleep(0.05)
+        except apsw.Error:
+            database.close()
+            raise
+        else:
+            os.chmod(path, 0o600)
+            return database
+    raise AssertionError("unreachable")
+
+
 class Journal:
     """What a vault knows of its files, shared by the processes that write it. Its lock is the lock of the vault."""
 
@@ -92,19 +115,19 @@ class Journal:
         try:
             self._open()
         except (apsw.NotADBError, apsw.CorruptError):
-            self._database.close()  # what is open cannot be removed on Windows
             for name in ("state.db", "state.db-wal", "state.db-shm"):
                 (folder / name).unlink(missing_ok=True)
             self._open()
 
     def _open(self) -> None:
-        self._database = apsw.Connection(str(self._path))
-        self._database.set_busy_timeout(PATIENCE)
-        self._database.execute("PRAGMA journal_mode = wal; PRAGMA synchronous = normal").fetchall()
-        os.chmod(self._path, 0o600)
-        with self.lock():
-            self._database.execute(_TABLES)
-            self._forget_lost_files()
+        self._database = open_database(self._path)
+        try:
+            with self.lock():
+                self._database.execute(_TABLES)
+                self._forget_lost_files()
+        except apsw.Error:
+            self._database.close()  # what is open cannot be removed on Windows
+            raise
 
     def _forget_lost_files(self) -> None:
         """After a power cut, a file may be older than what is known of it: then that is no longer known."""

@@ -84,6 +84,7 @@ class Server:
         if not hasattr(self, "_port"):
             assert self.process.stdout
             told = self.process.stdout.readline()
+            assert told, self.process.communicate(timeout=60)[1]
             self._port = int(told.rsplit("127.0.0.1:", 1)[1].split("/")[0])
         return self._port
 
