@@ -27,7 +27,7 @@ WORDS = ("apple", "pear", "plum", "cherry", "quince", "medlar", "sloe", "fig")
 AUTHORS = ("ann", "bob", "")
 TAGS = ("auth", "Bug", "api", "deploy")
 NUMBERS = (-2, -1, 0, 1, 2, 0.5, 2**53, 2**53 + 1, 2**61 - 1, 10**30)
-DATA: tuple[Any, ...] = (*NUMBERS, True, False, None, "1", "x", [1], {"b": 1})
+DATA: tuple[Any, ...] = (*NUMBERS, True, False, None, "1", "x", "", [1], {"b": 1})
 ORDERS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip

@@ -448,3 +448,15 @@ def test_long_records_are_indexed_in_steps_that_are_each_published(
     assert waiting == [10, 8, 6, 4, 2, 0]
     store.memory.close()
     store.backends[1].close()
+
+
+def test_a_write_whose_words_cannot_be_indexed_has_succeeded_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise Unavailable("no room")
+
+    with Engine.open(tmp_path / "store", settings=Settings(background=False, embedder="none")) as memory:
+        monkeypatch.setattr("cofio.backends.sqlite.upkeep.DerivedWork.bound_tail", fail)
+        record = memory.write(Scope("a"), text="kept")
+        assert memory.read(record.id) == record

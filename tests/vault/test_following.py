@@ -146,7 +146,7 @@ def test_a_change_of_a_process_that_runs_is_waited_for(queued: Kept) -> None:
     changes = queued.vault.changes
     number = changes.begin([])
     changes._database.execute("UPDATE change SET process = ?", (other.pid,))
-    changes.abandon(number)
+    changes._active.discard(number)
     assert (queued.vault.follow_changes(), queued.vault.count_unfinished()) == (0, 1)
     other.communicate(b"\n")
     assert (queued.vault.follow_changes(), queued.vault.count_unfinished()) == (1, 0)
@@ -230,3 +230,19 @@ def test_a_follower_finds_what_other_processes_have_listed(tmp_path: Path) -> No
 
 def test_the_list_is_private(kept: Kept) -> None:
     assert (kept.vault.folder / ".state" / "changes.db").stat().st_mode & 0o077 == 0
+
+
+def test_a_change_of_a_process_that_had_the_same_number_is_over(kept: Kept) -> None:
+    visible = [VisibleRecord(kept.place.scope, None, "s")]
+    with closing(ChangeList(kept.vault.folder)) as before:
+        number = before.begin(visible)  # and the process ends; in a container the next one has its number
+    with closing(ChangeList(kept.vault.folder)) as changes:
+        (listed,) = changes.list_all()
+        assert (listed.number, listed.process) == (number, 0)
+        assert changes.is_over(listed)
+
+
+def test_a_change_of_which_nothing_is_known_is_followed_by_whichever_process_follows(kept: Kept) -> None:
+    with closing(ChangeList(kept.vault.folder)) as changes:
+        changes.abandon(changes.begin([VisibleRecord(kept.place.scope, None, "s")]))
+        assert [each.process for each in changes.list_all()] == [0]

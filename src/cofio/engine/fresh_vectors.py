@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..backends.search_interface import Searcher
-from ..embed import Embedder
-from ..values.errors import Unavailable
+from ..embed import Embedder, embed_in_turn
 from ..values.records import Scope
+
+if TYPE_CHECKING:
+    from ..values.changes import Vector
 
 BUDGET = 0.03  # seconds, about, that a search takes to make vectors; one it makes in any case
 LIMIT = 16  # records that a search gives a vector at most
@@ -42,10 +46,17 @@ class FreshVectors:
             if not is_first:  # another thread may have made vectors of the same records, meanwhile
                 records = searcher.find_unembedded(embedder.id, LIMIT, MOST)
             if records is not None:
-                vectors = embedder.embed_some(records.texts, began + BUDGET - time.monotonic())
+                vectors = _embed_some(embedder, records.texts, began + BUDGET - time.monotonic())
                 if not records.store(vectors):
                     self._rest_until = time.monotonic() + STORE_REST
-        except Unavailable:
+        except Exception:  # whatever an embedder raises: the search goes on without these vectors, and says so
             self._rest_until = time.monotonic() + EMBEDDER_REST
         finally:
             lock.release()
+
+
+def _embed_some(embedder: Embedder, texts: Sequence[str], seconds: float) -> Vector:
+    """Embed as many of the texts as the time allows, also by an embedder of a program's own that knows no such call."""
+    if hasattr(embedder, "embed_some"):
+        return embedder.embed_some(texts, seconds)
+    return embed_in_turn(embedder.embed, texts, seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import sys
 
@@ -18,14 +19,21 @@ def make_inbox() -> tuple[socket.socket, socket.socket]:
     return socket.socketpair(socket.AF_UNIX, kind)
 
 
-def send_message(inbox: socket.socket, message: bytes, descriptor: int | None = None) -> None:
+def send_message(inbox: socket.socket, message: bytes, descriptor: int | None = None, *, wait: bool = True) -> None:
     """Send a message to an inbox, with an open file of which the reader gets a descriptor of its own.
+
+    Without `wait`, only if there is room for it now.
 
     Raises:
         OSError: the inbox is full, or no one reads it any more.
     """
     if sys.platform == "win32":
         raise OSError("there are no inboxes on Windows")
+    if not wait:
+        poll = select.poll()
+        poll.register(inbox, select.POLLOUT)
+        if not poll.poll(0):
+            raise BlockingIOError("the inbox is full")
     socket.send_fds(inbox, [message], [] if descriptor is None else [descriptor])
 
 

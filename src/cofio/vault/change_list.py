@@ -60,6 +60,8 @@ class ChangeList:
         self._database = open_database(self._path)
         try:
             self._database.execute(_TABLE).fetchall()
+            # Those of a process that had this one's number before, and ended: in a container numbers come again.
+            self._database.execute("UPDATE change SET process = ? WHERE process = ?", (_MADE, os.getpid())).fetchall()
         except apsw.Error:
             self._database.close()  # what is open cannot be removed on Windows
             raise
@@ -90,9 +92,10 @@ class ChangeList:
             ).fetchall()
 
     def abandon(self, number: int) -> None:
-        """Leave a change listed of which it is not known whether it was made."""
+        """Mark a change as made of which it is not known whether it was: the files then show what there is."""
         with self._lock:
             self._active.discard(number)
+            self._database.execute("UPDATE change SET process = ? WHERE no = ?", (_MADE, number)).fetchall()
 
     def remove(self, numbers: Iterable[int]) -> None:
         """Strike changes off the list: the files have followed, or nothing was changed."""

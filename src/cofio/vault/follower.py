@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from ..conversations.mirror import VisibleRecord
 from ..engine.engine import Answers
@@ -48,7 +48,8 @@ class MirrorQueue:
             changes.remove([number])
             raise
         except BaseException:
-            changes.abandon(number)
+            with suppress(JournalError):  # it is listed, and followed when this process has ended
+                changes.abandon(number)
             self._notice()
             raise
         try:

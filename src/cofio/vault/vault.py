@@ -39,6 +39,7 @@ TRIES = 20  # how often a file is written again, because an editor was at it
 SAVING = 100_000_000  # nanoseconds that an editor may need to write a file
 TRASHED = timedelta(days=7)  # how long what was forgotten because it vanished can be taken back
 LEFTOVER = 3_600_000_000_000  # nanoseconds after which a temporary file is one that a crash left
+AT_ONCE = 50  # listed changes that are followed while no one else can write the files
 _log = logging.getLogger("cofio.vault")
 
 
@@ -214,12 +215,14 @@ class Vault:
         if not self._is_attached():
             self.changes.remove(due)
             return 0
-        done = self._follow_listed(due)
-        if (
-            len(done) < len(due) and len(due) > 1
-        ):  # one by one: else what is wrong with one file would hold up all others
-            for number in due.keys() - {*done}:
-                done += self._follow_listed({number: due[number]})
+        done: list[int] = []
+        numbers = [*due]
+        for start in range(0, len(numbers), AT_ONCE):  # between two pieces, calls that delete have their turn
+            piece = {number: due[number] for number in numbers[start : start + AT_ONCE]}
+            followed = self._follow_listed(piece)
+            if not followed and len(piece) > 1:  # one by one: what is wrong with one file must not hold up the others
+                followed = [each for number in piece for each in self._follow_listed({number: piece[number]})]
+            done += followed
         self._failed |= due.keys() - {*done}
         return len(done)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -14,7 +14,7 @@ import apsw
 
 from ...config.lost_store import check_whole, follow_up_loss, note_loss
 from ...system.safe_files import check_entries
-from ...values.errors import Invalid, Unavailable
+from ...values.errors import CofioError, Invalid, Unavailable
 from ...values.progress import Progress
 from ...values.query import Bounds
 from ...values.records import Record
@@ -125,7 +125,9 @@ class SqliteBackend:
             return result
 
         result = self._database.write(run)
-        self.derived.bound_tail(*size)
+        # What was committed has succeeded, whatever comes of this: the background work does it otherwise.
+        with suppress(CofioError, apsw.Error, OSError):
+            self.derived.bound_tail(*size)
         return result
 
     @contextmanager

@@ -400,17 +400,19 @@ def write_derived(connection: apsw.Connection, patience: float) -> Iterator[None
         apsw.Error: another writes for longer, or the disk is full or failing; nothing was changed.
     """
     synchronous = connection.pragma("synchronous")
-    connection.set_busy_handler(_BusyHandler(patience))
-    connection.pragma("synchronous", "NORMAL")
     try:
+        connection.set_busy_handler(_BusyHandler(patience))
+        connection.pragma("synchronous", "NORMAL")
         connection.execute("BEGIN IMMEDIATE")
         yield
         connection.execute("COMMIT")
     finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        connection.pragma("synchronous", synchronous)
         connection.set_busy_handler(_BusyHandler())
+        try:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        finally:
+            connection.pragma("synchronous", synchronous)
 
 
 def begin_read(connection: apsw.Connection) -> None:

@@ -33,6 +33,7 @@ SAMPLE = 2048  # rows that tell about how many pass
 READ_AT_ONCE = 10_000  # rows of a column that are one value of a statement
 MOST_BYTES = 256 * 2**20  # of columns; those that were asked for the longest ago are dropped
 MOST_COLUMNS = 64
+MOST_AT_ONCE = 16  # columns of one filter: one that asks for more is held against the records themselves
 HIGHEST_ROW = 2**25  # a store with more changes than that has no columns: a table of its rows would be too large
 SPARE = 1000  # deleted or changed rows for which columns are not made again, beside a quarter of all
 FEW_VALUES = 4  # so few are compared one after the other
@@ -46,7 +47,8 @@ Rows: TypeAlias = "Ints | slice"
 
 _TEXTS = ("key", "title", "author", "source", "kind", "importance")
 _NUMBERS = ("created_at", "updated_at", "position", "version")
-_OTHER, _NULL, _FALSE, _TRUE = range(4)  # the digests of what is no text
+# The digests of what is no text: numbers that the hash of a text is only by chance, as 0 is not, which "" has.
+_OTHER, _NULL, _FALSE, _TRUE = (0x5EED_C0F1_0000_0000 + number for number in range(4))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,8 @@ class FilterColumns:
 
     def _reset(self) -> None:
         self._upto = -1
+        self._since = 0
+        """The change up to which the rows were read: an older snapshot may have some that are not among them."""
         self._size = 0
         self._rows: Ints = np.empty(0, np.int64)
         self._seqs: Ints = np.empty(0, np.int64)
@@ -206,12 +210,17 @@ class FilterColumns:
         if node is None or state.seq > HIGHEST_ROW:
             return None
         wanted = list(dict.fromkeys(_list_columns(node)))
+        if len(wanted) > MOST_AT_ONCE or 8 * state.records * len(wanted) > MOST_BYTES:
+            return None
         with self._lock:
             if known_only and not all(column in self._columns for column in wanted):
                 return None
             try:
                 if not self._follow(connection, state, wanted):
                     return None
+            except apsw.TooBigError:  # values so long that SQLite cannot return those of many records at once
+                self._reset()
+                return None
             except BaseException:
                 self._reset()  # the next one begins from the start
                 raise
@@ -223,6 +232,8 @@ class FilterColumns:
         """Bring the columns up to a snapshot and read those that are missing; whether they are all there."""
         if self._upto > state.seq and self._upto > self._read_newest():  # the database was put back
             self._reset()
+        if state.seq < self._since:
+            return False  # what was deleted since this snapshot is not among the rows any more
         changes = state.seq - self._upto
         if self._upto < 0 or self._size - state.records > self._size // 4 + SPARE or changes > self._size // 4 + SPARE:
             if changes < 0:
@@ -255,7 +266,7 @@ class FilterColumns:
         found = np.array(json.loads(rows), np.int64)
         order = np.argsort(found)
         self._rows, self._seqs = found[order], np.array(json.loads(seqs), np.int64)[order]
-        self._size, self._upto = len(found), upto
+        self._size, self._upto, self._since = len(found), upto, upto
 
     def _read_column(self, connection: apsw.Connection, column: _Column) -> Array:
         """Read a column of the records that are known, which are those of the snapshot."""
@@ -425,7 +436,7 @@ def _match_any(wanted: Sequence[float], *, is_wanted: bool) -> Callable[[Array],
 
 
 def _hold_itself(held: Array) -> Flags:
-    return held
+    return held.copy()  # what is tested must not change with the column
 
 
 def _is_number(value: Value) -> bool:

@@ -319,7 +319,8 @@ class RecordTransaction(RecordRows):
         self._changed = True
         self._do(
             f"UPDATE record SET expires_at = ? WHERE id = ? AND {_LIVE}",
-            (None if expires_at is None else to_micros(expires_at), record_id, self._at),
+            # Never before now: who counts looks only at what expires later than the last count.
+            (None if expires_at is None else max(to_micros(expires_at), self._at + 1), record_id, self._at),
         )
 
     def store_vectors(self, embedder: str, vectors: Mapping[str, Vector]) -> None:

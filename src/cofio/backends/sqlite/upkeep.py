@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .vector_codes import VectorIndex
 
 LONG_TAIL, LONG_TAIL_WORDS = 4000, 200_000  # changes, and words of them, that are left to be indexed in the background
+SPARE_ROUNDS = 2  # pieces more than that, for a write that takes what there is into the index: long records fill some
 TRUNCATE_EVERY = 3.0  # seconds, at least, between two times that the log is emptied
 _log = logging.getLogger("cofio.store")
 
@@ -92,14 +93,19 @@ class DerivedWork:
         if seq < self._next_look[0] and words < self._next_look[1]:
             return
         with self._database.snapshot() as connection:
-            indexed = IndexState.read(connection).indexed_seq
+            state = IndexState.read(connection)
+        if state.tail_seq > state.indexed_seq:
+            return  # the index was lost: to make it anew is not for a write to wait for
+        indexed = state.indexed_seq
         is_long = seq - indexed >= LONG_TAIL or (words >= self._next_look[1] > 0 and seq > indexed)
         self._next_look = (max(seq, indexed) + LONG_TAIL if is_long else indexed + LONG_TAIL, words + LONG_TAIL_WORDS)
         if is_long:
             # What was written is durable, whatever becomes of this; the background work tries again and reports it.
             with suppress(Unavailable), self.lock.try_acquire() as locked:
-                while locked and self.index_words(LONG_TAIL) >= LONG_TAIL:
-                    pass
+                # About as far as this write: others may write as fast as this indexes.
+                for _ in range((seq - indexed) // LONG_TAIL + SPARE_ROUNDS if locked else 0):
+                    if self.index_words(LONG_TAIL) < LONG_TAIL:
+                        break
 
     def index_vectors(self, embedder: str) -> int:
         """Code the vectors that are in no file, when enough have gathered; how many. Needs the lock."""

@@ -7,10 +7,14 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..jsonrpc import INVALID_REQUEST
+from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST
 from ..web.board import Board
-from ..web.relay import Relay, Unreachable
+from ..web.overload import REFUSAL, RETRY_AFTER
+from ..web.relay import BrokenOff, Relay, Unreachable
 
+BROKEN_OFF = (
+    "the process that held this session ended before it answered; it may have been done: look before you ask again"
+)
 _NAME = MCP_SESSION_ID_HEADER.lower().encode()
 
 
@@ -34,12 +38,17 @@ class SessionRouter:
         if number == self._number:
             await self.answer(scope, receive, send)
             return
+        if not self._board.is_up(number) or number == self._board.background:
+            # The session is lost, as if the server had been started again; this is what the SDK answers then.
+            await _render_failure(404, "Session not found")(scope, receive, send)
+            return
         try:
-            if not self._board.is_up(number) or number == self._board.background:
-                raise Unreachable
             await self._relay.pass_on(number, scope, receive, send)
-        except Unreachable:  # and so the session is lost, as if the server had been started again
-            await _render_absence()(scope, receive, send)
+        except Unreachable:
+            headers = {"Retry-After": str(RETRY_AFTER)}
+            await _render_failure(503, REFUSAL, headers)(scope, receive, send)
+        except BrokenOff:
+            await _render_failure(502, BROKEN_OFF)(scope, receive, send)
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request whose session, if it has one, is held here."""
@@ -59,7 +68,6 @@ class SessionRouter:
         await self._door({**scope, "headers": headers}, receive, send_with_number)
 
 
-def _render_absence() -> JSONResponse:
-    """Answer as the SDK does for a session that it does not know."""
-    failure = {"code": INVALID_REQUEST, "message": "Session not found"}
-    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": failure}, 404)
+def _render_failure(status: int, message: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    failure = {"code": INVALID_REQUEST if status == 404 else INTERNAL_ERROR, "message": message}
+    return JSONResponse({"jsonrpc": "2.0", "id": None, "error": failure}, status, headers)

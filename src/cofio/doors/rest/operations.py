@@ -137,8 +137,15 @@ class Operations:
         self.queue.enqueue_jobs(project, request.session_id)
         if self.queue.wait_until_settled(project, request.session_id, PATIENCE):
             return Reply(data, usage=self.queue.sum_usage(project, request.session_id))
-        late = self.queue.queue.trouble or "it has not answered yet"
+        late = self._explain_delay()
         return Reply(data, notes=(f"these are the rules' records; the model's follow when it can be asked: {late}",))
+
+    def _explain_delay(self) -> str:
+        """Say why a model has not answered yet. What was asked for is done, so nothing here is an error."""
+        try:
+            return self.queue.queue.trouble or "it has not answered yet"
+        except Unavailable as error:
+            return str(error)
 
     def _queue_flush(self, project: Project, session: str, caller: Caller, ahead: int) -> Reply:
         self.queue.check_room(ahead)

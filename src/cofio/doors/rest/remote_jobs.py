@@ -40,7 +40,8 @@ class RemoteJobs:
         Raises:
             Unavailable: nothing was heard of it for long.
         """
-        answer = ask(self._switchboard, self._board.background, {"kind": "queue"}, PATIENCE)
+        is_up = self._board.is_up(self._board.background)
+        answer = ask(self._switchboard, self._board.background, {"kind": "queue"}, PATIENCE) if is_up else None
         if answer is not None:
             times = {name: _parse_time(answer[name]) for name in ("oldest", "faulted_at")}
             return QueueState(**{**answer, **times, "accepting": not self._is_closing})
@@ -75,7 +76,7 @@ class RemoteJobs:
 
     def wait_until_settled(self, project: Project, session: str, seconds: float) -> bool:
         """Wait until nothing is left to do for a session, but no longer than that; whether it is so."""
-        end = self._switchboard.call(self._board.background)
+        end = self._switchboard.call(self._board.background) if self._board.is_up(self._board.background) else None
         if end is None:
             return False
         with end:

@@ -88,6 +88,7 @@ class BackgroundLoop:
     def _show_life(self) -> None:
         board = self._member.board
         board.beat()
+        board.clear_wake()  # one that was killed may have noted that it wakes this process, and not done it
         board.set_incomplete(self._memory.incomplete is not None)
         self._desk.publish()
 

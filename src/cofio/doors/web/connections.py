@@ -26,6 +26,7 @@ from .workers import GONE_CHECK
 MAX_CONNECTIONS = 4096
 MAX_HEAD = 65_536  # bytes; one read may bring more, and is parsed first
 MAX_BODIES = 536_870_912  # bytes of all requests that are not answered yet
+LEAST_BODIES = 201_326_592  # of one worker, however many there are: the longest body three times
 SMALL_BODY = 65_536  # bytes that a request may always have
 RESERVED = 128  # descriptors for the store: its files, for each of the threads that use it
 BACKLOG = 1024  # connections that the system holds until they are taken, all of them at once

@@ -74,17 +74,17 @@ class Switchboard:
         """Put a message into another process's inbox; whether there was room."""
         return self._send(number, json.dumps(message).encode(), None)
 
-    def _send(self, number: int, message: bytes, descriptor: int | None) -> bool:
+    def _send(self, number: int, message: bytes, descriptor: int | None, *, wait: bool = True) -> bool:
         with suppress(OSError):
-            send_message(self._inboxes[number], message, descriptor)
+            send_message(self._inboxes[number], message, descriptor, wait=wait)
             return True
         return False
 
-    def call(self, number: int) -> socket.socket | None:
-        """Return one end of a new link to another process; None if it takes no more."""
+    def call(self, number: int, *, wait: bool = True) -> socket.socket | None:
+        """Return one end of a new link to another process; None if it takes no more, after a wait or at once."""
         ours, theirs = socket.socketpair()
         with theirs:
-            if self._send(number, b"{}", theirs.fileno()):
+            if self._send(number, b"{}", theirs.fileno(), wait=wait):
                 return ours
         ours.close()
         return None

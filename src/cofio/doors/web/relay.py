@@ -17,7 +17,11 @@ _log = logging.getLogger("cofio.serve")
 
 
 class Unreachable(Exception):
-    """The worker that has to answer is not there, or has ended."""
+    """The worker that has to answer takes no more requests just now. Nothing was done."""
+
+
+class BrokenOff(Exception):
+    """The worker that had the request has ended before it answered. What was asked for may have been done."""
 
 
 class Relay:
@@ -30,9 +34,10 @@ class Relay:
         """Have a request answered by the worker with that number.
 
         Raises:
-            Unreachable: that worker cannot be reached, and nothing was answered.
+            Unreachable: that worker cannot be reached.
+            BrokenOff: it has ended, and nothing was answered.
         """
-        end = self._switchboard.call(number)
+        end = self._switchboard.call(number, wait=False)  # the event loop waits for no one
         if end is None:
             raise Unreachable
         link = await Link.open(end)
@@ -72,7 +77,7 @@ async def _receive_answer(link: Link, send: Send) -> None:
         if kind == END:
             return
     if not has_begun:
-        raise Unreachable
+        raise BrokenOff
     # The connection is closed without an end, so that no one takes what there is of the answer for the whole.
     raise ClientDisconnect
 

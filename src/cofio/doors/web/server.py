@@ -39,7 +39,7 @@ from ..rest import http as rest
 from ..rest import openapi
 from ..rest.assistant import open_assistant
 from .acceptor import Acceptor
-from .connections import MAX_BODIES, MAX_CONNECTIONS, Capacity, ConnectionPool
+from .connections import LEAST_BODIES, MAX_BODIES, MAX_CONNECTIONS, Capacity, ConnectionPool
 from .failures import RequestError, describe_failure, render_failure
 from .listener import check_exposure, is_address, is_local, open_listener, render_url
 from .logs import log_to_stderr, say
@@ -364,8 +364,9 @@ class HttpServer(uvicorn.Server):
         """`processes` share the limits of the server."""
         capacity = Capacity.measure()
         pool = ConnectionPool(
-            min(capacity.connections, -(-MAX_CONNECTIONS // processes)), bodies=MAX_BODIES // processes
-        )  # fmt: skip
+            min(capacity.connections, -(-MAX_CONNECTIONS // processes)),
+            bodies=max(LEAST_BODIES, MAX_BODIES // processes),
+        )
         super().__init__(
             uvicorn.Config(
                 application,

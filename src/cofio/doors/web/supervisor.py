@@ -132,7 +132,8 @@ class Supervisor:
             wakes = stack.enter_context(_catch_signals())
             self._selector.register(wakes, selectors.EVENT_READ, None)
             for child in (self._background, *self._workers):
-                self._start(child)
+                if not self._is_ending:
+                    self._start(child)
             while any(child.process is not None for child in self._children) or not self._is_ending:
                 self._step(wakes)
         if self._failure is not None:
@@ -179,6 +180,7 @@ class Supervisor:
         }  # fmt: skip
         inherited = [theirs.fileno(), self._memory, own.fileno(), *self._counts, *sends]
         inherited += [self._listener.fileno()] if is_worker else []
+        child.since, child.next_start = time.monotonic(), float("inf")
         try:
             with theirs:
                 # -P: what lies in the working folder is not imported.
@@ -192,7 +194,6 @@ class Supervisor:
             self._put_off(child, f"could not be started ({error.strerror})")
             return
         child.control, child.unread, child.is_ready = ours, b"", False
-        child.since, child.next_start = time.monotonic(), float("inf")
         spec = {
             "number": child.number, "workers": len(self._workers), "options": self._options.pack(),
             "descriptors": descriptors,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import socket
-import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -30,7 +29,7 @@ from .metrics import LoadReport, Metrics
 from .options import ServerOptions
 from .overload import ServerLoad
 from .relay import Relay, answer_for
-from .server import GRACE, HttpServer, build_application
+from .server import PATIENCE, HttpServer, build_application
 from .workers import Workers
 
 
@@ -142,9 +141,11 @@ class WorkerServer(HttpServer):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no more requests, and end those that are open, here and at other workers."""
-        until = time.monotonic() + GRACE
+        for acceptor in self._acceptors:
+            acceptor.stop()
+        # First: the sessions that others' requests belong to end with the application.
+        await self._receptionist.stop(PATIENCE)
         await super().shutdown([])
-        await self._receptionist.stop(max(0.0, until - time.monotonic()))
 
 
 def _pass_over(_: Question) -> None:
