@@ -95,7 +95,7 @@ class DerivedWork:
         with self._database.snapshot() as connection:
             state = IndexState.read(connection)
         if state.tail_seq > state.indexed_seq:
-            return  # the index was lost: to make it anew is not for a write to wait for
+            return  # the index was lost: no write waits until it is rebuilt
         indexed = state.indexed_seq
         is_long = seq - indexed >= LONG_TAIL or (words >= self._next_look[1] > 0 and seq > indexed)
         self._next_look = (max(seq, indexed) + LONG_TAIL if is_long else indexed + LONG_TAIL, words + LONG_TAIL_WORDS)
