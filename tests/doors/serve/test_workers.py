@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -277,12 +278,19 @@ def test_a_worker_that_is_killed_is_started_again_and_nothing_that_was_acknowled
     write(found["0"], "s", "The zebra lives in Oslo.")
     before = {name: process for name, process in server.children().items() if name != "background"}
     sessions = {number: open_session(connection) for number, connection in found.items()}
+
+    def is_replaced(process: int) -> bool:
+        return len(server.children()) == 3 and process not in server.children().values()
+
+    def is_unknown(session: str) -> bool:
+        return server.ask("/mcp", TOOLS, Mcp_Session_Id=session)[0] == 404
+
     for process in before.values():
         os.kill(process, signal.SIGKILL)
-        wait_until(lambda: len(server.children()) == 3 and process not in server.children().values())  # noqa: B023
+        wait_until(partial(is_replaced, process))
     wait_until(lambda: server.ask("/health")[0] == 200)
     for session in sessions.values():
-        wait_until(lambda: server.ask("/mcp", TOOLS, Mcp_Session_Id=session)[0] == 404)  # noqa: B023
+        wait_until(partial(is_unknown, session))
     with closing(server.connect()) as connection:
         assert "zebra" in find(connection, "zebra")
         write(connection, "t", "The heron lives in Bergen.")
