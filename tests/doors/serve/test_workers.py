@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -317,6 +318,19 @@ def test_a_background_process_that_is_killed_is_started_again_and_does_what_was_
     assert (health["status"], health["memorize_queue"]["healthy"]) == ("ok", True)
     code, log = server.end()
     assert (code, "the background process ended by SIGKILL" in log) == (0, True)
+
+
+def test_a_worker_that_is_started_again_makes_no_store_where_one_was_deleted(start: Start) -> None:
+    server = start("--workers", "2")
+    store = Path(server_store(server))
+    worker = next(process for name, process in server.children().items() if name != "background")
+    shutil.rmtree(store)
+    os.kill(worker, signal.SIGKILL)
+    wait_until(lambda: is_gone(worker))
+    with pytest.raises(AssertionError, match="did not happen"):
+        wait_until(store.exists, 3)
+    _, log = server.end()
+    assert "could not start: the memory in" in log
 
 
 def test_when_the_parent_is_killed_all_end_and_the_port_is_free(start: Start) -> None:

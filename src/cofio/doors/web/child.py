@@ -16,7 +16,7 @@ from typing import Any
 
 from ...config.notices import show_notices
 from ...system.streams import prepare_streams
-from ...values.errors import CofioError, Invalid
+from ...values.errors import CofioError, Invalid, Unavailable
 from .board import Board, SharedCounts
 from .logs import PREFIX, LogFormatter
 from .options import ServerOptions
@@ -99,6 +99,7 @@ def main(control: int) -> int:
 
 
 def _run(parent: ParentLine, spec: Mapping[str, Any]) -> None:
+    from ...engine.opening import exists
     from .links import Switchboard
     from .membership import Membership
 
@@ -125,6 +126,8 @@ def _run(parent: ParentLine, spec: Mapping[str, Any]) -> None:
     if parent.read() is None:  # its turn to open the store
         return
     parent.end_with_parent()
+    if spec["is_restart"] and not exists(options.address):  # else it would make a new one, beside those that miss it
+        raise Unavailable(f"the memory in {options.address} was deleted or moved; start this program again")
 
     def announce() -> None:
         parent.send({"ready": True})

@@ -196,7 +196,7 @@ class Supervisor:
         child.control, child.unread, child.is_ready = ours, b"", False
         spec = {
             "number": child.number, "workers": len(self._workers), "options": self._options.pack(),
-            "descriptors": descriptors,
+            "descriptors": descriptors, "is_restart": self._has_started,
         }  # fmt: skip
         self._tell(child, spec)
         ours.setblocking(False)
