@@ -94,9 +94,9 @@ def ask_all(connect: Callable[[], HTTPConnection], token: str) -> None:
 
     for _ in range(200):  # until the proxy listens
         try:
-            if ask("GET", "/health") == (200, '{"status":"ok"}'):
+            if ask("GET", "/health")[0] == 200:
                 break
-        except OSError:
+        except (OSError, HTTPException):
             time.sleep(0.05)
     assert ask("GET", "/health")[0] == 200
     assert ask("GET", "/metrics")[0] == 401
