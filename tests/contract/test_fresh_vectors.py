@@ -141,6 +141,18 @@ def test_a_bulk_load_is_left_to_the_background(counted: Engine, counter: Counter
     assert counter.texts == ["giraffe savanna"]
 
 
+def test_a_bulk_load_elsewhere_is_not_in_the_way_of_one_scope(counted: Engine, counter: Counter) -> None:
+    fresh = counted.write(Scope("elsewhere"), text="giraffe savanna")
+    for _ in range(3):
+        counted.write_many([Draft(scope=DEMO, text=f"walrus{number}") for number in range(1000)])
+    page = counted.search(Query("giraffe", scope=Scope("elsewhere"), exact=True))
+    assert ([hit.record.id for hit in page], page.degraded) == ([fresh.id], None)
+    assert counter.texts == ["giraffe savanna"]
+    assert counted.search(Query("giraffe", scope=DEMO, exact=True)).degraded == (
+        "many records have no vector yet and are found by their words only"
+    )
+
+
 def test_an_embedder_that_fails_is_only_reported(reopen: Callable[..., Engine]) -> None:
     memory = reopen(embedder=Failing())
     record = memory.write(DEMO, text="walrus colony")

@@ -60,6 +60,16 @@ def within_scope(bounds: Bounds, *, by_row: bool = True) -> Condition:
     return condition
 
 
+def changed_within(bounds: Bounds, since: int) -> Condition:
+    """The condition that a record may be within bounds and was changed after `since`, to walk over by its change.
+
+    Of one scope the changes are in order; those of a scope and all under it are not, and are taken with all others.
+    """
+    condition = within_scope(bounds, by_row=False) if bounds.exact else Condition()
+    condition.add("seq > ?", since)
+    return condition
+
+
 def _under(by_row: bool) -> str:
     if by_row:
         return "EXISTS (SELECT 1 FROM scope WHERE scope.no = record.scope AND path >= ? AND path < ?)"

@@ -27,7 +27,7 @@ from ...values.records import Record
 from ...values.times import to_micros
 from ..search_interface import Backlog, Candidate, Candidates, Surroundings
 from .conditions import SEARCHABLE as _SEARCHABLE
-from .conditions import within, within_scope
+from .conditions import changed_within, within, within_scope
 from .database import Database, fetch
 from .keyword_search import Restriction, WordSearch, is_narrowed
 from .record_rows import JSON_COLUMNS, decode_record
@@ -372,20 +372,22 @@ class SnapshotSearch:
 
     def _find_backlog(self, embedder: str | None) -> Backlog:
         """Return what a search within these bounds cannot see yet."""
-        vectors, many, facts = 0, False, self._facts
+        vectors, facts = 0, self._facts
         if embedder and facts.embedded_upto < self._snapshot.state.seq:
-            condition = within_scope(self._bounds)
+            recent, condition = changed_within(self._bounds, facts.embedded_upto), within_scope(self._bounds)
+            # Numbers alone first, which the index has: past that many nothing is counted.
+            sql = f"SELECT EXISTS (SELECT 1 FROM record WHERE {recent.sql} LIMIT 1 OFFSET ?)"
+            if self._connection.execute(sql, (*recent.values, MANY - 1)).get:
+                return Backlog(lost_words=self._snapshot.lost_words, vectors=0, many=True)
             if self._bounds.kinds:
                 condition.add(f"kind IN ({', '.join('?' * len(self._bounds.kinds))})", *self._bounds.kinds)
-            counted, vectors = self._connection.execute(
-                "SELECT count(*),"
-                f" ifnull(sum(vector.text_seq IS NOT record.text_seq AND {_SEARCHABLE} AND {condition.sql}), 0)"
-                " FROM (SELECT no, text_seq, scope, kind FROM record WHERE seq > ? LIMIT ?) AS record"
-                " LEFT JOIN vector ON vector.embedder = ? AND vector.no = record.no",
-                (*condition.values, facts.embedded_upto, MANY, facts.embedder),
+            vectors = self._connection.execute(
+                f"SELECT count(*) FROM record WHERE {recent.sql} AND {_SEARCHABLE} AND {condition.sql}"
+                " AND (SELECT text_seq FROM vector WHERE vector.embedder = ? AND vector.no = record.no)"
+                " IS NOT record.text_seq",
+                (*recent.values, *condition.values, facts.embedder),
             ).get
-            many = counted == MANY
-        return Backlog(lost_words=self._snapshot.lost_words, vectors=vectors, many=many)
+        return Backlog(lost_words=self._snapshot.lost_words, vectors=vectors, many=False)
 
     # Candidates by words.
 

@@ -11,7 +11,7 @@ import apsw
 from ...text.tokenizer import build_embed_text
 from ...values.query import Bounds
 from ...values.records import NOT_SEARCHABLE
-from .conditions import SEARCHABLE, within
+from .conditions import SEARCHABLE, changed_within, within
 from .database import Database, fetch, retry_while_busy, write_derived
 from .store_time import compute_store_time
 from .word_index import IndexState
@@ -123,14 +123,16 @@ def find_unembedded(
     changed, updated, number, seen = retry_while_busy(lambda: connection.execute(sql, (embedder,)).get)
     if seen >= changed:
         return None
+    recent = changed_within(bounds, seen)
     condition = within(bounds, compute_store_time(now, updated), by_row=True)
     missing = connection.execute(
         "SELECT json_group_array(no ORDER BY parent IS NOT NULL, seq DESC)"
-        " FROM (SELECT no AS recent FROM record WHERE seq > ? ORDER BY seq DESC LIMIT ?)"
+        f" FROM (SELECT no AS recent FROM record WHERE {recent.sql} ORDER BY seq DESC LIMIT ?)"
         " CROSS JOIN record ON record.no = recent"
-        " WHERE (SELECT text_seq FROM vector WHERE vector.embedder = ? AND vector.no = record.no)"
-        f" IS NOT record.text_seq AND {SEARCHABLE} AND {condition.sql}",
-        (seen, RECENT, number, *condition.values),
+        f" WHERE {SEARCHABLE} AND {condition.sql}"
+        " AND (SELECT text_seq FROM vector WHERE vector.embedder = ? AND vector.no = record.no)"
+        " IS NOT record.text_seq",
+        (*recent.values, RECENT, *condition.values, number),
     ).get
     numbers = json.loads(missing)
     if not 0 < len(numbers) <= most:
