@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import socket
 import sys
@@ -377,6 +378,7 @@ class HttpServer(uvicorn.Server):
                 log_level="warning",
                 access_log=False,
                 timeout_graceful_shutdown=GRACE,
+                timeout_keep_alive=math.ceil(pool.timeouts.idle),
                 server_header=False,
                 proxy_headers=False,
             )
