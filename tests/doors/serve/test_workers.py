@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
@@ -20,13 +21,13 @@ from typing import Any, Literal
 import anyio
 import pytest
 from mcp_types import TextContent
-from tests.waiting import PATIENCE, wait_until
+from tests.waiting import PATIENCE, join, wait_until
 
 import mcp
 from cofio import Engine
 from cofio.config.settings import Settings
 from cofio.doors.cli import main
-from cofio.doors.web.board import COUNTS_SIZE, Board, SharedCounts
+from cofio.doors.web.board import COUNTS_SIZE, REPORT_SIZE, Board, SharedCounts
 from cofio.doors.web.supervisor import choose_workers
 from cofio.doors.web.tokens import Tokens
 from cofio.values.errors import Invalid
@@ -544,13 +545,13 @@ def test_counts_are_shared_and_outlive_their_writer() -> None:
 def test_the_board_tells_what_is_open_and_what_is_yet_to_be_heard_of() -> None:
     memory = Board.make()
     board, other = Board(memory, 2), Board(memory, 2)
-    assert (board.find_fewest_connections(0), board.has_requests(), board.measure_silence()) == (None, False, 0.0)
+    assert (board.find_fewest_connections(0), board.has_busy_threads(), board.measure_silence()) == (None, False, 0.0)
     board.register(0, 100)
     board.register(1, 101)
     board.set_connections(1, 5)
     assert (other.find_fewest_connections(0), other.find_fewest_connections(1)) == (5, 0)
-    board.add_requests(1, 2)
-    assert other.has_requests()
+    board.set_busy_threads(1, 2)
+    assert other.has_busy_threads()
     board.add_tasks_sent(1, 3)
     board.set_tasks(4)
     board.count_task_received(1)
@@ -560,8 +561,62 @@ def test_the_board_tells_what_is_open_and_what_is_yet_to_be_heard_of() -> None:
     other.clear_wake()
     assert board.claim_wake()
     board.register(1, 0)
-    assert (other.has_requests(), other.find_fewest_connections(0), other.is_up(1)) == (False, None, False)
+    assert (other.has_busy_threads(), other.find_fewest_connections(0), other.is_up(1)) == (False, None, False)
     assert [other.is_up(number) for number in (-1, 3, 99)] == [False] * 3
     board.beat()
     assert other.measure_silence() < PATIENCE
+    assert other.read_report() == b""
+    for report in (b"one", b"x" * REPORT_SIZE, b"three"):
+        board.write_report(report)
+        assert other.read_report() == report
+    os.close(memory)
+
+
+def test_a_task_that_a_process_was_killed_with_is_not_counted_for_ever() -> None:
+    memory = Board.make()
+    board = Board(memory, 2)
+    board.add_tasks_sent(0, 3)
+    board.add_tasks_sent(1, 2)
+    board.count_task_received(0)
+    assert board.count_tasks() == 4
+    board.register(0, 0)  # which was about to send two
+    assert board.count_tasks() == 2
+    board.count_task_received(0)  # of which one was on its way
+    board.add_tasks_sent(0, 1)
+    assert board.count_tasks() == 3
+    board.register(board.background, 0)  # which was about to count them all
+    assert board.count_tasks() == 0
+    for number in (0, 1):
+        board.count_task_received(number)  # those that its successor finds in the inbox
+        board.add_tasks_sent(number, 1)
+    assert board.count_tasks() == 2
+    os.close(memory)
+
+
+def test_a_process_that_has_read_the_counts_goes_on_with_them() -> None:
+    memory = SharedCounts.make()
+    SharedCounts(memory).add("a")
+    second = SharedCounts(memory)
+    assert second.read() == {"a": 1.0}  # as a worker does that is started again
+    second.add("a", 2)
+    second.add("b", 4)
+    assert second.read() == SharedCounts(memory).read() == {"a": 3.0, "b": 4.0}
+    os.close(memory)
+
+
+def test_counts_are_whole_however_often_they_are_read_meanwhile() -> None:
+    memory = SharedCounts.make()
+    counts = SharedCounts(memory)
+    names = [f"{number}" * (number % 9 + 1) for number in range(300)]
+
+    def count_all() -> None:
+        for name in names * 5:
+            counts.add(name)
+
+    writer = threading.Thread(target=count_all)
+    writer.start()
+    while writer.is_alive():
+        assert set(counts.read().values()) <= {0.0, 1.0, 2.0, 3.0, 4.0, 5.0}
+    join(writer)
+    assert counts.read() == dict.fromkeys(names, 5.0)
     os.close(memory)

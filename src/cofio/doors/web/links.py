@@ -90,15 +90,6 @@ class Switchboard:
         return None
 
 
-def ask(switchboard: Switchboard, number: int, question: Question, seconds: float) -> Question | None:
-    """Ask another process and wait for the answer, in a thread; None if there is none within the time."""
-    end = switchboard.call(number)
-    if end is None:
-        return None
-    with end:
-        return wait_for_answer(end, question, seconds)
-
-
 def wait_for_answer(end: socket.socket, question: Question, seconds: float) -> Question | None:
     """Ask over one end of a link, and wait for the answer; None if there is none within the time."""
     content = json.dumps(question).encode()

@@ -50,7 +50,6 @@ from .origins import Origin
 from .overload import ServerLoad
 from .tokens import Token, Tokens
 from .tracing import RequestTracer
-from .workers import Workers
 
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 GRACE = 5  # seconds that open requests have to end when the server is stopped
@@ -205,7 +204,6 @@ def make_app(
     zone: tzinfo = UTC,
     health: Callable[[], Mapping[str, Any]] = dict,
     load: ServerLoad | None = None,
-    threads_for_health: Workers | None = None,
     share_sessions: SessionSharing | None = None,
 ) -> ASGIApp:
     """The application: MCP and the `routes` of the other doors, the guard before them all, and an id for each request.
@@ -213,7 +211,7 @@ def make_app(
     The `calls` are routes too, at plain addresses: a POST there goes straight to its door, past the framework, which
     would cost as much as a short call does. Whatever begins with a key of `under` goes straight to the door there.
     `load` is what the doors were given, too. Where several processes serve, `share_sessions` puts before MCP what finds
-    the one that holds a session, and `health` asks another process, so it has threads.
+    the one that holds a session.
     """
     load = load or ServerLoad()
     manager = (
@@ -238,8 +236,7 @@ def make_app(
 
     async def show_health(_: Request) -> JSONResponse:
         try:
-            state = health() if threads_for_health is None else await threads_for_health.run(health)
-            return JSONResponse({"status": "ok", **state})
+            return JSONResponse({"status": "ok", **health()})
         except Unavailable as error:
             return JSONResponse({"status": "unavailable", "reason": str(describe_failure(error))}, 503)
 
@@ -326,7 +323,6 @@ def build_application(
     strict: bool,
     listener: socket.socket,
     share_sessions: SessionSharing | None = None,
-    threads_for_health: Workers | None = None,
 ) -> ASGIApp:
     """Build the application of a server: every door on one memory, behind the guard."""
     settings, host, names = options.settings, options.host, options.names
@@ -346,8 +342,7 @@ def build_application(
         under={threads.PREFIX: threads.Door(lambda: memory.engine, settings.zone, load)}, metrics=metrics,
         hosts={*LOCAL, *own, *names}, tokens=Tokens(options.address.home), strict=strict,
         proxies=[name for name in names if not is_local(name)], origins=options.origins, zone=settings.zone,
-        health=check_health, threads_for_health=threads_for_health, share_sessions=share_sessions,
-        load=load,
+        health=check_health, share_sessions=share_sessions, load=load,
     )  # fmt: skip
 
 

@@ -7,13 +7,15 @@ import socket
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from types import FrameType
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from ...content import FetchPolicy
 from ...conversations.conversations import Conversations
 from ...engine.background import WorkSharing
+from ...system.busy_threads import BusyThreads
 from ...vault.lifecycle import AttachedVault
 from ..lazy_memory import Memory
 from ..mcp.session_routes import SessionRouter
@@ -30,7 +32,6 @@ from .options import ServerOptions
 from .overload import ServerLoad
 from .relay import Relay, answer_for
 from .server import PATIENCE, HttpServer, build_application
-from .workers import Workers
 
 
 def run_worker(
@@ -55,7 +56,7 @@ def run_worker(
         vault = stack.enter_context(closing(AttachedVault(home, settings, notify=member.wake_background)))
         engine = memory.engine
         reader = None if assistant is None else assistant.reader
-        load = ServerLoad()
+        load = ServerLoad(BusyThreads(partial(board.set_busy_threads, member.number)))
         door = rest.Door(
             Conversations(engine, zone=settings.zone, reader=reader, mirror=vault.mirror(engine)),
             RemoteJobs(engine, member.switchboard, board, member.number),
@@ -71,12 +72,9 @@ def run_worker(
         application = build_application(
             options, memory, door, Metrics(lambda: memory.engine, member=member), load,
             strict=check_exposure(home, options.host, options.names), listener=listener, share_sessions=sessions,
-            threads_for_health=Workers(2, "cofio-health"),
         )  # fmt: skip
         report = LoadReport(load, member.own_counts)
-        server = WorkerServer(
-            _count_requests(application, member), announce, door.stop_waiting, member, sessions, report
-        )
+        server = WorkerServer(application, announce, door.stop_waiting, member, sessions, report)
         server.run(sockets=[listener])
 
 
@@ -150,20 +148,3 @@ class WorkerServer(HttpServer):
 
 def _pass_over(_: Question) -> None:
     """Workers are told nothing."""
-
-
-def _count_requests(app: ASGIApp, member: Membership) -> ASGIApp:
-    """Count the requests that are being answered, for which the background work stands back."""
-
-    async def count(scope: Scope, receive: Receive, send: Send) -> None:
-        # A GET may be a stream that stands open.
-        if scope["type"] != "http" or scope["method"] == "GET":
-            await app(scope, receive, send)
-            return
-        member.board.add_requests(member.number, 1)
-        try:
-            await app(scope, receive, send)
-        finally:
-            member.board.add_requests(member.number, -1)
-
-    return count
