@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -16,18 +17,22 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import anyio
 import pytest
 from mcp_types import TextContent
+from starlette.types import Message, Receive, Scope, Send
 from tests.waiting import PATIENCE, join, wait_until
 
 import mcp
 from cofio import Engine
 from cofio.config.settings import Settings
 from cofio.doors.cli import main
+from cofio.doors.mcp.session_routes import SessionRouter
 from cofio.doors.web.board import COUNTS_SIZE, REPORT_SIZE, Board, SharedCounts
+from cofio.doors.web.links import Switchboard
+from cofio.doors.web.relay import Relay
 from cofio.doors.web.supervisor import choose_workers
 from cofio.doors.web.tokens import Tokens
 from cofio.values.errors import Invalid
@@ -334,6 +339,22 @@ def test_a_worker_that_is_started_again_makes_no_store_where_one_was_deleted(sta
     assert "could not start: the memory in" in log
 
 
+def test_a_worker_that_is_started_again_opens_no_store_that_replaced_its_own(start: Start, tmp_path: Path) -> None:
+    server = start("--workers", "1")
+    server.ask(ADD, {"session_id": "s", "messages": [make_message("The zebra lives in Oslo.")]})
+    store = Path(server_store(server))
+    assert main(["--store", str(store), "backup", str(tmp_path / "copy")]) == 0
+    store.rename(tmp_path / "elsewhere")
+    (tmp_path / "copy").rename(store)
+    worker = next(process for name, process in server.children().items() if name != "background")
+    os.kill(worker, signal.SIGKILL)
+    wait_until(lambda: is_gone(worker))
+    assert server.process.stderr is not None
+    line = next(line for line in server.process.stderr if "could not start" in line)
+    assert "was deleted, moved or replaced; start this program again" in line
+    assert not list(store.glob("*-wal"))
+
+
 def test_when_the_parent_is_killed_all_end_and_the_port_is_free(start: Start) -> None:
     server = start()
     port, processes = server.port, [*server.children().values()]
@@ -342,6 +363,79 @@ def test_when_the_parent_is_killed_all_end_and_the_port_is_free(start: Start) ->
     wait_until(lambda: all(map(is_gone, processes)))
     again = start("--workers", "1", "--port", str(port))
     assert again.port == port
+
+
+ORPHAN = """
+import socket, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from cofio.doors.web import child
+child.LAST = 0.5
+import signal
+signal.signal(signal.SIGTERM, lambda *_: print("told", flush=True))
+ThreadPoolExecutor(1).submit(threading.Event().wait)
+child.ParentLine(socket.socket(fileno=int(sys.argv[1]))).end_with_parent()
+print("begun", flush=True)
+"""
+
+
+def test_a_process_whose_threads_do_not_end_ends_soon_after_its_parent() -> None:
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-c", ORPHAN, str(theirs.fileno())]
+    with theirs, subprocess.Popen(command, pass_fds=[theirs.fileno()], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "begun\n"
+        theirs.close()
+        ours.close()  # as when the parent is killed
+        try:
+            assert process.stdout.readline() == "told\n"
+            assert process.wait(PATIENCE) == 1
+        finally:
+            process.kill()
+
+
+class SilentSwitchboard:
+    """Reaches a worker that takes requests in, and never answers."""
+
+    def __init__(self) -> None:
+        self.ends: list[socket.socket] = []
+
+    def call(self, _number: int, *, wait: bool = True) -> socket.socket:
+        assert not wait
+        ours, theirs = socket.socketpair()
+        self.ends.append(theirs)
+        return ours
+
+
+def test_a_request_that_another_worker_does_not_answer_ends_with_504(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cofio.doors.web.relay.LONGEST_WAIT", 0.3)
+    memory = Board.make()
+    board, switchboard, sent = Board(memory, 2), SilentSwitchboard(), []
+    board.register(1, os.getpid())
+    scope = {
+        "type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "state": {"request_id": "r"},
+        "headers": [(b"mcp-session-id", b"abc-1")],
+    }  # fmt: skip
+    pieces = [b"a", b"b"]
+
+    async def receive() -> Message:
+        if not pieces:
+            await anyio.sleep(PATIENCE)
+        await anyio.sleep(0.5)  # a slow client has all the time that it needs
+        return {"type": "http.request", "body": pieces.pop(), "more_body": bool(pieces)}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def never(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise AssertionError
+
+    router = SessionRouter(never, 0, board, Relay(cast("Switchboard", switchboard)))
+    anyio.run(router, scope, receive, send)
+    assert (pieces, sent[0]["status"]) == ([], 504)
+    assert "did not answer within" in json.loads(sent[1]["body"])["error"]["message"]
+    for end in switchboard.ends:
+        end.close()
+    os.close(memory)
 
 
 def test_a_request_under_way_is_answered_although_the_server_is_stopped(connections: Connections) -> None:

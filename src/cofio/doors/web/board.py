@@ -18,7 +18,8 @@ _PER_PROCESS = 8  # numbers of each process
 _PROCESS, _CONNECTIONS, _BUSY_THREADS, _TASKS_SENT, _TASKS_RECEIVED = range(5)
 _SHARED = (MAX_WORKERS + 1) * _PER_PROCESS
 _PARENT, _WAKE, _TASKS, _HEARTBEAT, _INCOMPLETE, _REPORT_TURN, *_REPORT_LENGTHS = range(_SHARED, _SHARED + 8)
-_NUMBERS = _SHARED + 8
+_STORE = _SHARED + 8  # and the one after it
+_NUMBERS = _SHARED + 10
 REPORT_SIZE = 4096  # bytes of one report of the background process; there is room for two, the last one and the next
 _SIZE = 8 * _NUMBERS + 2 * REPORT_SIZE
 _END = 0  # where in the counts of a process it says how long they are
@@ -47,6 +48,15 @@ class Board:
     def set_parent(self, process: int) -> None:
         """Note the id of the process that started the others."""
         self._numbers[_PARENT] = process
+
+    def set_store(self, file_id: tuple[int, int]) -> None:
+        """Note which file the store of this server is."""
+        for at, number in enumerate(file_id, _STORE):
+            self._numbers[at] = _to_signed(number)
+
+    def is_store(self, file_id: tuple[int, int] | None) -> bool:
+        """Whether a file is the store of this server."""
+        return file_id is not None and [*map(_to_signed, file_id)] == [*self._numbers[_STORE : _STORE + 2]]
 
     def register(self, number: int, process: int) -> None:
         """Note that a process can be asked from now on; with 0, that it has ended and has nothing open any more."""
@@ -218,6 +228,11 @@ class SharedCounts:
             text = place + _ENTRY
             yield str(self._bytes[text : text + size], "utf-8"), place, value
             place = _find_next(place, size)
+
+
+def _to_signed(number: int) -> int:
+    """Return a number that stands for one of 64 bits without a sign."""
+    return number - 2**64 if number >= 2**63 else number
 
 
 def _find_next(place: int, size: int) -> int:
