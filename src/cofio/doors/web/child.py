@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from ...config.notices import show_notices
+from ...system.processes import share_heaps
 from ...system.streams import prepare_streams
 from ...values.errors import CofioError, Invalid, Unavailable
 from .board import Board, SharedCounts
@@ -82,6 +83,7 @@ class ParentHandler(logging.Handler):
 
 def main(control: int) -> int:
     """Be a worker or the background process, as the parent says; the exit code."""
+    share_heaps()
     prepare_streams()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the parent says what comes of it
     parent = ParentLine(socket.socket(fileno=control))

@@ -28,6 +28,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ... import __version__
 from ...content import FetchPolicy
+from ...system.processes import share_heaps
 from ...values.errors import Invalid, Unavailable
 from ...vault.lifecycle import AttachedVault
 from .. import threads
@@ -281,6 +282,7 @@ def run(options: ServerOptions, *, ready: Callable[[str], None]) -> int:
         Unavailable: the address is taken, others could reach it and there is no token, or the store cannot be used.
     """
     log_to_stderr()
+    share_heaps()
     settings, home = options.settings, options.address.home
     strict = check_exposure(home, options.host, options.names)
     fetch_policy = FetchPolicy.parse(settings.fetch)  # refused before a store is made
