@@ -29,6 +29,7 @@ import mcp
 from cofio import Engine
 from cofio.config.settings import Settings
 from cofio.doors.cli import main
+from cofio.doors.mcp.http import SESSIONS
 from cofio.doors.mcp.session_routes import SessionRouter
 from cofio.doors.web.board import COUNTS_SIZE, REPORT_SIZE, Board, SharedCounts
 from cofio.doors.web.links import Switchboard
@@ -251,6 +252,24 @@ async def use_tools(address: str, mode: Literal["auto", "legacy"], number: int) 
         async with anyio.create_task_group() as group:
             for _ in range(5):
                 group.start_soon(search)
+
+
+def test_there_is_room_for_as_many_sessions_as_in_one_process_however_they_are_spread(
+    connections: Connections,
+) -> None:
+    _, found = connections
+    one, other = found["0"], found["1"]
+
+    def is_held(session: str) -> bool:
+        return ask(other, "/mcp", TOOLS, Mcp_Session_Id=session)[0] == 200
+
+    held = [open_session(one) for _ in range(SESSIONS - 20)]  # more than this worker's share
+    assert is_held(held[-1])
+    assert is_held(held[0])
+    later = [open_session(other) for _ in range(40)]
+    wait_until(lambda: not is_held(held[1]))  # it has been idle longest where there are the most
+    assert all(map(is_held, later))
+    assert is_held(held[0])
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

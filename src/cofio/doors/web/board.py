@@ -15,7 +15,7 @@ from ...system.processes import make_shared_memory, read_steady_clock
 
 COUNTS_SIZE = 2**20  # bytes of the counts of one process; pages that are not used take no memory
 _PER_PROCESS = 8  # numbers of each process
-_PROCESS, _CONNECTIONS, _BUSY_THREADS, _TASKS_SENT, _TASKS_RECEIVED = range(5)
+_PROCESS, _CONNECTIONS, _BUSY_THREADS, _TASKS_SENT, _TASKS_RECEIVED, _SESSIONS = range(6)
 _SHARED = (MAX_WORKERS + 1) * _PER_PROCESS
 _PARENT, _WAKE, _TASKS, _HEARTBEAT, _INCOMPLETE, _REPORT_TURN, *_REPORT_LENGTHS = range(_SHARED, _SHARED + 8)
 _STORE = _SHARED + 8  # and the one after it
@@ -64,7 +64,8 @@ class Board:
         self._numbers[start + _PROCESS] = process
         if process:
             return
-        self._numbers[start + _CONNECTIONS] = self._numbers[start + _BUSY_THREADS] = 0
+        for at in (_CONNECTIONS, _BUSY_THREADS, _SESSIONS):
+            self._numbers[start + at] = 0
         # A task that a process was telling or hearing of when it was killed would be counted for ever. What is set is
         # what that process wrote, which no one else writes.
         if number == self.background:
@@ -96,6 +97,14 @@ class Board:
             ),
             default=None,
         )
+
+    def set_sessions(self, number: int, count: int) -> None:
+        """Note how many sessions of MCP a worker holds."""
+        self._numbers[number * _PER_PROCESS + _SESSIONS] = count
+
+    def list_sessions(self) -> list[int]:
+        """How many sessions of MCP each worker holds."""
+        return [self._numbers[number * _PER_PROCESS + _SESSIONS] for number in range(self.workers)]
 
     def set_busy_threads(self, number: int, count: int) -> None:
         """Note how many threads of a worker are at work for clients."""

@@ -70,9 +70,9 @@ class Switchboard:
         for inbox in inboxes:
             inbox.settimeout(PATIENCE)
 
-    def send(self, number: int, message: Mapping[str, Any]) -> bool:
-        """Put a message into another process's inbox; whether there was room."""
-        return self._send(number, json.dumps(message).encode(), None)
+    def send(self, number: int, message: Mapping[str, Any], *, wait: bool = True) -> bool:
+        """Put a message into another process's inbox; whether there was room, after a wait or at once."""
+        return self._send(number, json.dumps(message).encode(), None, wait=wait)
 
     def _send(self, number: int, message: bytes, descriptor: int | None, *, wait: bool = True) -> bool:
         with suppress(OSError):

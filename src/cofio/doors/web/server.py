@@ -34,7 +34,7 @@ from ...vault.lifecycle import AttachedVault
 from .. import threads
 from ..lazy_memory import Memory
 from ..mcp.http import Door as McpDoor
-from ..mcp.http import Handlers, make_server, make_session_manager
+from ..mcp.http import Handlers, OtherSessions, make_server, make_session_manager
 from ..mcp.surface import Surface
 from ..memory_tool import http as memory_tool
 from ..rest import http as rest
@@ -57,13 +57,10 @@ GRACE = 5  # seconds that open requests have to end when the server is stopped
 PATIENCE = GRACE / 2  # of them, those in which a model may yet answer
 
 
-class SessionSharing(Protocol):
+class SessionSharing(OtherSessions, Protocol):
     """How several processes share the sessions of MCP."""
 
-    processes: int
-    """How many hold sessions."""
-
-    def wrap(self, door: ASGIApp) -> ASGIApp:
+    def wrap(self, door: McpDoor) -> ASGIApp:
         """Put before the door of this process what has each request answered by the process that holds its session."""
 
 
@@ -215,12 +212,9 @@ def make_app(
     the one that holds a session.
     """
     load = load or ServerLoad()
-    manager = (
-        make_session_manager(mcp) if share_sessions is None else make_session_manager(mcp, share_sessions.processes)
-    )
-    mcp_door: ASGIApp = McpDoor(manager, load)
-    if share_sessions is not None:
-        mcp_door = share_sessions.wrap(mcp_door)
+    manager = make_session_manager(mcp)
+    own_mcp_door = McpDoor(manager, load, share_sessions)
+    mcp_door: ASGIApp = own_mcp_door if share_sessions is None else share_sessions.wrap(own_mcp_door)
     straight = {route.path: route.app for route in calls if route.methods == {"POST"} and not route.param_convertors}
 
     @asynccontextmanager

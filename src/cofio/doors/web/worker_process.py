@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from ...engine.background import WorkSharing
 from ...system.busy_threads import BusyThreads
 from ...vault.lifecycle import AttachedVault
 from ..lazy_memory import Memory
+from ..mcp.http import Door
 from ..mcp.session_routes import SessionRouter
 from ..rest import http as rest
 from ..rest.assistant import open_assistant
@@ -82,13 +84,37 @@ class SharedSessions:
     """The sessions of MCP, each of which one worker holds."""
 
     def __init__(self, member: Membership) -> None:
-        self.processes = member.board.workers
         self._member = member
+        self._door: Door | None = None
         self._router: SessionRouter | None = None
+        self._tasks: set[asyncio.Task[bool]] = set()
 
-    def wrap(self, door: ASGIApp) -> ASGIApp:
+    def report(self, own: int) -> None:
+        """Tell the other workers how many sessions this one holds."""
+        self._member.board.set_sessions(self._member.number, own)
+
+    def count(self) -> int:
+        """How many sessions the other workers hold."""
+        counts = self._member.board.list_sessions()
+        return sum(counts) - counts[self._member.number]
+
+    def end_one(self, own: int) -> bool:
+        """Have the worker that holds the most sessions end an idle one; whether it holds more, and was told."""
+        most, number = max((count, number) for number, count in enumerate(self._member.board.list_sessions()))
+        is_here = number == self._member.number or most <= own
+        # The event loop waits for no one.
+        return not is_here and self._member.switchboard.send(number, {"kind": "end session"}, wait=False)
+
+    def note(self, _: Question) -> None:
+        """End an idle session, as another worker has told."""
+        assert self._door is not None
+        task = asyncio.get_running_loop().create_task(self._door.end_idle())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def wrap(self, door: Door) -> ASGIApp:
         """Put before the door of this worker what has each request answered by the worker that holds its session."""
-        member = self._member
+        member, self._door = self._member, door
         self._router = SessionRouter(door, member.number, member.board, Relay(member.switchboard))
         return self._router
 
@@ -113,7 +139,7 @@ class WorkerServer(HttpServer):
         super().__init__(application, announce, hurry, processes=member.board.workers)
         self._member = member
         self._report = report
-        self._receptionist = Receptionist(member.switchboard.own, answer=sessions.answer, note=_pass_over)
+        self._receptionist = Receptionist(member.switchboard.own, answer=sessions.answer, note=sessions.note)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to take requests, and say so."""
@@ -144,7 +170,3 @@ class WorkerServer(HttpServer):
         # First: the sessions that others' requests belong to end with the application.
         await self._receptionist.stop(PATIENCE)
         await super().shutdown([])
-
-
-def _pass_over(_: Question) -> None:
-    """Workers are told nothing."""
