@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST
 from ..web.board import Board
 from ..web.overload import REFUSAL, RETRY_AFTER
-from ..web.relay import LONGEST_WAIT, BrokenOff, Relay, Unanswered, Unreachable
+from ..web.relay import LONGEST_WAIT, AnswerTimeout, BrokenOff, Relay, Unreachable
 
 BROKEN_OFF = (
     "the process that held this session ended before it answered; it may have been done: look before you ask again"
@@ -53,7 +53,7 @@ class SessionRouter:
             await _render_failure(503, REFUSAL, headers)(scope, receive, send)
         except BrokenOff:
             await _render_failure(502, BROKEN_OFF)(scope, receive, send)
-        except Unanswered:
+        except AnswerTimeout:
             await _render_failure(504, UNANSWERED)(scope, receive, send)
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -189,7 +189,7 @@ class SharedCounts:
         # Each number is written and read at once, so that no process sees half of it.
         self._integers, self._values = self._bytes.cast("q"), self._bytes.cast("d")
         self._places: dict[str, int] = {}
-        self._known = 8
+        self._next_place = 8
         """Where the first entry is that is not among the places."""
         self._lock = threading.Lock()
 
@@ -213,21 +213,21 @@ class SharedCounts:
         """Where a count is; it is made if need be."""
         place = self._places.get(name)
         if place is None:
-            for known, at, _ in self._entries(self._known):
-                self._places[known], self._known = at, _find_next(at, self._integers[at // 8])
+            for known, at, _ in self._entries(self._next_place):
+                self._places[known], self._next_place = at, _find_next(at, self._integers[at // 8])
             place = self._places.get(name)
         return self._append(name) if place is None else place
 
     def _append(self, name: str) -> int | None:
         text = name.encode()
-        place = self._known
+        place = self._next_place
         start, end = place + _ENTRY, _find_next(place, len(text))
         if end > COUNTS_SIZE:
             return None
         self._integers[place // 8], self._values[place // 8 + 1] = len(text), 0.0
         self._bytes[start : start + len(text)] = text
         self._integers[_END] = end  # last, so that what is read is whole
-        self._places[name], self._known = place, end
+        self._places[name], self._next_place = place, end
         return place
 
     def _entries(self, start: int) -> Iterator[tuple[str, int, float]]:

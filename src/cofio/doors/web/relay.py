@@ -25,7 +25,7 @@ class BrokenOff(Exception):
     """The worker that had the request has ended before it answered. What was asked for may have been done."""
 
 
-class Unanswered(Exception):
+class AnswerTimeout(Exception):
     """The worker that had the request did not begin to answer in time. What was asked for may have been done."""
 
 
@@ -41,7 +41,7 @@ class Relay:
         Raises:
             Unreachable: that worker cannot be reached.
             BrokenOff: it has ended, and nothing was answered.
-            Unanswered: it has not ended, and did not answer in time either.
+            AnswerTimeout: it has not ended, and did not answer in time either.
         """
         end = self._switchboard.call(number, wait=False)  # the event loop waits for no one
         if end is None:
@@ -56,7 +56,7 @@ class Relay:
                 finally:
                     sender.cancel()
         except TimeoutError:
-            raise Unanswered from None
+            raise AnswerTimeout from None
         finally:
             link.close()
 
