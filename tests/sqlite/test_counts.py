@@ -9,6 +9,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from tests.sqlite.older_copy import put_back
 
 from cofio import (
     AllOf,
@@ -130,3 +131,16 @@ def test_few_counts_are_remembered(memory: Engine) -> None:
     for number in range(counts.MOST_COUNTS + 10):
         memory.count(ONE, filter=Where("data.n", "=", number))
     assert len(memory._backend._counts._counts) == counts.MOST_COUNTS  # type: ignore[attr-defined]
+
+
+def test_nothing_is_remembered_of_a_database_that_was_put_back(tmp_path: Path) -> None:
+    with Engine.open(tmp_path / "store", settings=Settings(embedder="none", background=False)) as memory:
+        memory.write(ONE, text="a note")
+        memory.backup(tmp_path / "copy")
+        for _ in range(5):
+            memory.write(ONE, text="another note")
+        assert (memory.count(ONE), memory.count(OTHER)) == (6, 0)
+        put_back(tmp_path / "copy" / "memory.db", tmp_path / "store" / "memory.db")
+        for _ in range(5):
+            memory.write(OTHER, text="a note elsewhere")
+        assert (memory.count(ONE), memory.count(OTHER)) == (6, 5)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from tests.sqlite.older_copy import put_back
 
 from cofio import AllOf, AnyOf, Draft, Engine, Filter, Importance, Json, Kind, Query, Record, Scope, Settings, Where
 from cofio.backends.sqlite import SqliteBackend, filter_columns, searcher
@@ -274,16 +275,20 @@ def test_columns_are_read_anew_when_the_database_was_put_back(tmp_path: Path, mo
         assert [hit.record.id for hit in memory.search(annes)] == [record.id]
 
 
-def put_back(copy: Path, database: Path) -> None:
-    """Write the content of one database over that of another that is open."""
-    import apsw
-
-    source, target = apsw.Connection(str(copy)), apsw.Connection(str(database))
-    with target.backup("main", source, "main") as backup:
-        while not backup.done:
-            backup.step(100)
-    source.close()
-    target.close()
+def test_columns_are_read_anew_when_what_was_put_back_has_come_as_far_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use_columns(monkeypatch, wanted=True)
+    annes = Query("fig", mode="keyword", filter=Where("author", "=", "ann"))
+    with Engine.open(tmp_path / "store", settings=QUIET) as memory:
+        memory.write(SCOPES[0], text="fig", author="bob")
+        memory.backup(tmp_path / "copy")
+        for _ in range(5):
+            memory.write(SCOPES[0], text="fig", author="bob")
+        assert not memory.search(annes)
+        put_back(tmp_path / "copy" / "memory.db", tmp_path / "store" / "memory.db")
+        ids = {memory.write(SCOPES[0], text="fig", author="ann").id for _ in range(7)}
+        assert {hit.record.id for hit in memory.search(annes)} == ids
 
 
 def test_columns_that_were_asked_for_the_longest_ago_are_dropped(

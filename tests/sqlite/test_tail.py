@@ -6,7 +6,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -16,6 +16,7 @@ import apsw
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.sqlite.older_copy import put_back
 
 from cofio import Draft, Engine, Query, Scope, Settings, Unavailable
 from cofio.backends.sqlite import SqliteBackend, tail, upkeep
@@ -424,14 +425,26 @@ def test_a_search_recovers_when_the_database_is_put_back(tmp_path: Path) -> None
         for _ in range(5):
             memory.write(ROOT, text="pear")
         assert len(memory.search(Query("pear", mode="keyword"))) == 5
-        with (
-            closing(apsw.Connection(str(tmp_path / "copy" / "memory.db"))) as old,
-            closing(apsw.Connection(str(tmp_path / "store" / "memory.db"))) as live,
-            live.backup("main", old, "main") as copying,
-        ):
-            copying.step()
+        put_back(tmp_path / "copy" / "memory.db", tmp_path / "store" / "memory.db")
         assert len(memory.search(Query("pear", mode="keyword"))) == 0
         assert len(memory.search(Query("apple", mode="keyword"))) == 1
+
+
+def test_a_search_finds_only_what_there_is_when_what_was_put_back_has_come_as_far_again(tmp_path: Path) -> None:
+    with (
+        Engine.open(tmp_path / "store", settings=QUIET) as memory,
+        Engine.open(tmp_path / "store", settings=QUIET) as another,
+    ):
+        memory.write(ROOT, text="apple")
+        put_back(tmp_path / "store" / "memory.db", tmp_path / "copy.db")
+        for _ in range(5):
+            memory.write(ROOT, text="pear")
+        assert len(memory.search(Query("pear", mode="keyword"))) == 5
+        put_back(tmp_path / "copy.db", tmp_path / "store" / "memory.db")
+        for _ in range(6):
+            another.write(ROOT, text="quince")
+        assert len(memory.search(Query("quince", mode="keyword"))) == 6
+        assert len(memory.search(Query("pear", mode="keyword"))) == 0
 
 
 def test_long_records_are_indexed_in_steps_that_are_each_published(

@@ -219,3 +219,31 @@ def test_a_server_takes_no_address_that_another_has(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(socket, "SO_EXCLUSIVEADDRUSE", -5, raising=False)
     processes.claim_address(fake)  # type: ignore[arg-type]  # it is asked for nothing else
     assert options == [(socket.SOL_SOCKET, -5, 1)]
+
+
+THREADS_WITH_MEMORY = """
+import ctypes, threading
+from cofio.system.processes import share_heaps
+share_heaps()
+barrier = threading.Barrier(9)
+def take():
+    taken = [bytearray(50_000) for _ in range(100)]
+    barrier.wait()
+    barrier.wait()
+for _ in range(8):
+    threading.Thread(target=take).start()
+barrier.wait()
+ctypes.CDLL(None).malloc_stats()
+barrier.wait()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have one heap")
+@pytest.mark.parametrize(("variables", "heaps"), [({}, 2), ({"MALLOC_ARENA_MAX": "3"}, 3)])
+def test_threads_share_two_heaps_unless_the_environment_says_how_many(variables: dict[str, str], heaps: int) -> None:
+    command = [sys.executable, "-c", THREADS_WITH_MEMORY]
+    done = subprocess.run(command, env=os.environ | variables, capture_output=True, check=True)
+    shown = done.stderr.count(b"Arena ")
+    if not shown:
+        pytest.skip("this C library does not tell of its heaps")
+    assert shown == heaps

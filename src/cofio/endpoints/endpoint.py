@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
+from ..system.busy_threads import wait_elsewhere
 from ..values.errors import Invalid
 from .model_errors import Failed, Nonsense, Reason
 
@@ -194,7 +195,8 @@ class Endpoint:
             self._sleep(pause)
 
     def _pause(self, seconds: float) -> None:
-        wait([self._close_signal], seconds)
+        with wait_elsewhere():
+            wait([self._close_signal], seconds)
 
     def _check(self) -> None:
         if self._close_signal.done():
@@ -233,7 +235,8 @@ class Endpoint:
 
         Thread(target=work, name="cofio-endpoint", daemon=True).start()
         either: list[Future[Any]] = [outcome, self._close_signal]
-        wait(either, return_when=FIRST_COMPLETED)
+        with wait_elsewhere():
+            wait(either, return_when=FIRST_COMPLETED)
         if outcome.done():
             return outcome.result()
         return Trouble(reason="down", problem="was left unanswered: the program is ending", was_received=True)

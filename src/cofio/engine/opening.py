@@ -49,6 +49,17 @@ def exists(address: StoreAddress) -> bool:
     return (_get_folder(address) / lost_store.DATABASE).exists()
 
 
+def read_file_id(address: StoreAddress) -> tuple[int, int] | None:
+    """What tells the file of the store at an address from any other file that is there at the same time, its copy too;
+    None when there is none.
+    """
+    try:
+        found = (_get_folder(address) / lost_store.DATABASE).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def check_absence(address: StoreAddress) -> None:
     """See to it that a store that does not exist was neither lost nor is a copy that is not finished.
 

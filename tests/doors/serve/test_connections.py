@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 
 from cofio.doors.web.connections import MAX_HEAD, Capacity, Connection, ConnectionPool, Timeouts
 from cofio.doors.web.failures import LogThrottle
+from cofio.doors.web.server import HttpServer
 
 NEVER = 300.0  # seconds: longer than any test
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -159,7 +160,7 @@ def application() -> Application:
 @contextmanager
 def limited(application: Application, limit: int = 100, **seconds: float) -> Iterator[Connect]:
     """A server whose clients may take these times, and any other for ever."""
-    timeouts = Timeouts(**{"head": NEVER, "body": NEVER, "answer": NEVER} | seconds)
+    timeouts = Timeouts(**{"head": NEVER, "body": NEVER, "answer": NEVER, "idle": NEVER} | seconds)
     with serving(application, ConnectionPool(limit, timeouts)) as connect:
         yield connect
 
@@ -223,6 +224,28 @@ def test_a_connection_that_is_used_again_has_the_time_anew(application: Applicat
         client.send(b"\r\n")  # which begins nothing
         assert client.read_answer()[0] == 408
         assert client.is_closed()
+
+
+def test_a_connection_may_be_idle_for_longer_than_a_head_may_take(application: Application) -> None:
+    with limited(application, head=0.2) as connect:
+        client = connect(GET)
+        assert client.read_answer() == (200, b"0")
+        for _ in range(3):  # so the time for heads has passed
+            assert connect().is_closed()
+        client.send(GET)
+        assert client.read_answer() == (200, b"0")
+
+
+def test_a_connection_that_is_idle_for_too_long_is_closed(application: Application) -> None:
+    with limited(application, idle=0.2) as connect:
+        client = connect(GET)
+        assert client.read_answer() == (200, b"0")
+        assert client.is_closed()
+
+
+def test_a_server_keeps_idle_connections_for_longer_than_proxies_do(application: Application) -> None:
+    config = HttpServer(application, lambda: None, lambda: None).config
+    assert config.timeout_keep_alive >= Timeouts().idle > 120
 
 
 def test_a_request_for_another_protocol_is_answered_as_any(
@@ -298,7 +321,7 @@ def test_no_request_that_is_under_way_makes_room(application: Application, caplo
 
 def test_a_large_body_that_is_slow_to_come_makes_room_for_others(application: Application) -> None:
     large = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100001\r\n\r\n" + b"x" * 100_000
-    pool = ConnectionPool(10, Timeouts(head=NEVER, body=NEVER, answer=NEVER), bodies=150_000)
+    pool = ConnectionPool(10, Timeouts(head=NEVER, body=NEVER, answer=NEVER, idle=NEVER), bodies=150_000)
     with serving(application, pool) as connect:
         first, other = connect(large), connect()
         for _ in range(10_000):

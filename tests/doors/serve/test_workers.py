@@ -8,25 +8,32 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import anyio
 import pytest
 from mcp_types import TextContent
-from tests.waiting import PATIENCE, wait_until
+from starlette.types import Message, Receive, Scope, Send
+from tests.waiting import PATIENCE, join, wait_until
 
 import mcp
 from cofio import Engine
 from cofio.config.settings import Settings
 from cofio.doors.cli import main
-from cofio.doors.web.board import COUNTS_SIZE, Board, SharedCounts
+from cofio.doors.mcp.http import SESSIONS
+from cofio.doors.mcp.session_routes import SessionRouter
+from cofio.doors.web.board import COUNTS_SIZE, REPORT_SIZE, Board, SharedCounts
+from cofio.doors.web.links import Switchboard
+from cofio.doors.web.relay import Relay
 from cofio.doors.web.supervisor import choose_workers
 from cofio.doors.web.tokens import Tokens
 from cofio.values.errors import Invalid
@@ -247,6 +254,24 @@ async def use_tools(address: str, mode: Literal["auto", "legacy"], number: int) 
                 group.start_soon(search)
 
 
+def test_there_is_room_for_as_many_sessions_as_in_one_process_however_they_are_spread(
+    connections: Connections,
+) -> None:
+    _, found = connections
+    one, other = found["0"], found["1"]
+
+    def is_held(session: str) -> bool:
+        return ask(other, "/mcp", TOOLS, Mcp_Session_Id=session)[0] == 200
+
+    held = [open_session(one) for _ in range(SESSIONS - 20)]  # more than this worker's share
+    assert is_held(held[-1])
+    assert is_held(held[0])
+    later = [open_session(other) for _ in range(40)]
+    wait_until(lambda: not is_held(held[1]))  # it has been idle longest where there are the most
+    assert all(map(is_held, later))
+    assert is_held(held[0])
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_clients_of_the_sdk_are_served_by_all_workers(start: Start, mode: Literal["auto", "legacy"]) -> None:
     server = start("--workers", "3")
@@ -333,6 +358,22 @@ def test_a_worker_that_is_started_again_makes_no_store_where_one_was_deleted(sta
     assert "could not start: the memory in" in log
 
 
+def test_a_worker_that_is_started_again_opens_no_store_that_replaced_its_own(start: Start, tmp_path: Path) -> None:
+    server = start("--workers", "1")
+    server.ask(ADD, {"session_id": "s", "messages": [make_message("The zebra lives in Oslo.")]})
+    store = Path(server_store(server))
+    assert main(["--store", str(store), "backup", str(tmp_path / "copy")]) == 0
+    store.rename(tmp_path / "elsewhere")
+    (tmp_path / "copy").rename(store)
+    worker = next(process for name, process in server.children().items() if name != "background")
+    os.kill(worker, signal.SIGKILL)
+    wait_until(lambda: is_gone(worker))
+    assert server.process.stderr is not None
+    line = next(line for line in server.process.stderr if "could not start" in line)
+    assert "was deleted, moved or replaced; start this program again" in line
+    assert not list(store.glob("*-wal"))
+
+
 def test_when_the_parent_is_killed_all_end_and_the_port_is_free(start: Start) -> None:
     server = start()
     port, processes = server.port, [*server.children().values()]
@@ -341,6 +382,79 @@ def test_when_the_parent_is_killed_all_end_and_the_port_is_free(start: Start) ->
     wait_until(lambda: all(map(is_gone, processes)))
     again = start("--workers", "1", "--port", str(port))
     assert again.port == port
+
+
+ORPHAN = """
+import socket, sys, threading
+from concurrent.futures import ThreadPoolExecutor
+from cofio.doors.web import child
+child.LAST = 0.5
+import signal
+signal.signal(signal.SIGTERM, lambda *_: print("told", flush=True))
+ThreadPoolExecutor(1).submit(threading.Event().wait)
+child.ParentLine(socket.socket(fileno=int(sys.argv[1]))).end_with_parent()
+print("begun", flush=True)
+"""
+
+
+def test_a_process_whose_threads_do_not_end_ends_soon_after_its_parent() -> None:
+    ours, theirs = socket.socketpair()
+    command = [sys.executable, "-c", ORPHAN, str(theirs.fileno())]
+    with theirs, subprocess.Popen(command, pass_fds=[theirs.fileno()], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "begun\n"
+        theirs.close()
+        ours.close()  # as when the parent is killed
+        try:
+            assert process.stdout.readline() == "told\n"
+            assert process.wait(PATIENCE) == 1
+        finally:
+            process.kill()
+
+
+class SilentSwitchboard:
+    """Reaches a worker that takes requests in, and never answers."""
+
+    def __init__(self) -> None:
+        self.ends: list[socket.socket] = []
+
+    def call(self, _number: int, *, wait: bool = True) -> socket.socket:
+        assert not wait
+        ours, theirs = socket.socketpair()
+        self.ends.append(theirs)
+        return ours
+
+
+def test_a_request_that_another_worker_does_not_answer_ends_with_504(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cofio.doors.web.relay.LONGEST_WAIT", 0.3)
+    memory = Board.make()
+    board, switchboard, sent = Board(memory, 2), SilentSwitchboard(), []
+    board.register(1, os.getpid())
+    scope = {
+        "type": "http", "method": "POST", "path": "/mcp", "query_string": b"", "state": {"request_id": "r"},
+        "headers": [(b"mcp-session-id", b"abc-1")],
+    }  # fmt: skip
+    pieces = [b"a", b"b"]
+
+    async def receive() -> Message:
+        if not pieces:
+            await anyio.sleep(PATIENCE)
+        await anyio.sleep(0.5)  # a slow client has all the time that it needs
+        return {"type": "http.request", "body": pieces.pop(), "more_body": bool(pieces)}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def never(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise AssertionError
+
+    router = SessionRouter(never, 0, board, Relay(cast("Switchboard", switchboard)))
+    anyio.run(router, scope, receive, send)
+    assert (pieces, sent[0]["status"]) == ([], 504)
+    assert "did not answer within" in json.loads(sent[1]["body"])["error"]["message"]
+    for end in switchboard.ends:
+        end.close()
+    os.close(memory)
 
 
 def test_a_request_under_way_is_answered_although_the_server_is_stopped(connections: Connections) -> None:
@@ -544,13 +658,13 @@ def test_counts_are_shared_and_outlive_their_writer() -> None:
 def test_the_board_tells_what_is_open_and_what_is_yet_to_be_heard_of() -> None:
     memory = Board.make()
     board, other = Board(memory, 2), Board(memory, 2)
-    assert (board.find_fewest_connections(0), board.has_requests(), board.measure_silence()) == (None, False, 0.0)
+    assert (board.find_fewest_connections(0), board.has_busy_threads(), board.measure_silence()) == (None, False, 0.0)
     board.register(0, 100)
     board.register(1, 101)
     board.set_connections(1, 5)
     assert (other.find_fewest_connections(0), other.find_fewest_connections(1)) == (5, 0)
-    board.add_requests(1, 2)
-    assert other.has_requests()
+    board.set_busy_threads(1, 2)
+    assert other.has_busy_threads()
     board.add_tasks_sent(1, 3)
     board.set_tasks(4)
     board.count_task_received(1)
@@ -560,8 +674,62 @@ def test_the_board_tells_what_is_open_and_what_is_yet_to_be_heard_of() -> None:
     other.clear_wake()
     assert board.claim_wake()
     board.register(1, 0)
-    assert (other.has_requests(), other.find_fewest_connections(0), other.is_up(1)) == (False, None, False)
+    assert (other.has_busy_threads(), other.find_fewest_connections(0), other.is_up(1)) == (False, None, False)
     assert [other.is_up(number) for number in (-1, 3, 99)] == [False] * 3
     board.beat()
     assert other.measure_silence() < PATIENCE
+    assert other.read_report() == b""
+    for report in (b"one", b"x" * REPORT_SIZE, b"three"):
+        board.write_report(report)
+        assert other.read_report() == report
+    os.close(memory)
+
+
+def test_a_task_that_a_process_was_killed_with_is_not_counted_for_ever() -> None:
+    memory = Board.make()
+    board = Board(memory, 2)
+    board.add_tasks_sent(0, 3)
+    board.add_tasks_sent(1, 2)
+    board.count_task_received(0)
+    assert board.count_tasks() == 4
+    board.register(0, 0)  # which was about to send two
+    assert board.count_tasks() == 2
+    board.count_task_received(0)  # of which one was on its way
+    board.add_tasks_sent(0, 1)
+    assert board.count_tasks() == 3
+    board.register(board.background, 0)  # which was about to count them all
+    assert board.count_tasks() == 0
+    for number in (0, 1):
+        board.count_task_received(number)  # those that its successor finds in the inbox
+        board.add_tasks_sent(number, 1)
+    assert board.count_tasks() == 2
+    os.close(memory)
+
+
+def test_a_process_that_has_read_the_counts_goes_on_with_them() -> None:
+    memory = SharedCounts.make()
+    SharedCounts(memory).add("a")
+    second = SharedCounts(memory)
+    assert second.read() == {"a": 1.0}  # as a worker does that is started again
+    second.add("a", 2)
+    second.add("b", 4)
+    assert second.read() == SharedCounts(memory).read() == {"a": 3.0, "b": 4.0}
+    os.close(memory)
+
+
+def test_counts_are_whole_however_often_they_are_read_meanwhile() -> None:
+    memory = SharedCounts.make()
+    counts = SharedCounts(memory)
+    names = [f"{number}" * (number % 9 + 1) for number in range(300)]
+
+    def count_all() -> None:
+        for name in names * 5:
+            counts.add(name)
+
+    writer = threading.Thread(target=count_all)
+    writer.start()
+    while writer.is_alive():
+        assert set(counts.read().values()) <= {0.0, 1.0, 2.0, 3.0, 4.0, 5.0}
+    join(writer)
+    assert counts.read() == dict.fromkeys(names, 5.0)
     os.close(memory)

@@ -14,9 +14,10 @@ import apsw
 
 from ...values.query import Bounds
 from .conditions import Bound, within
+from .database import read_generation
 
 MOST_COUNTS = 256  # the numbers that are remembered
-_Key: TypeAlias = tuple[str, tuple[Bound, ...]]
+_Key: TypeAlias = tuple[int, str, tuple[Bound, ...]]
 _STATE = "SELECT seq, records, EXISTS (SELECT 1 FROM record WHERE expires_at > ? AND expires_at <= ?) FROM state"
 
 
@@ -40,7 +41,7 @@ class CountCache:
     def count(self, connection: apsw.Connection, bounds: Bounds, at: int) -> int:
         """Return how many records are within bounds, and have not expired `at` that time, in a snapshot."""
         condition = within(bounds, 0, by_row=False)  # the time apart, this says all that a count depends on
-        key = condition.sql, tuple(condition.values)
+        key = read_generation(connection), condition.sql, tuple(condition.values)
         with self._lock:
             known = self._counts.get(key)
         seq, records, has_expired = connection.execute(_STATE, (at if known is None else known.at, at)).get

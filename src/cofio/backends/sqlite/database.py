@@ -38,6 +38,16 @@ IDLE_READERS = 8  # idle connections kept for the next readers
 _log = logging.getLogger("cofio.store")
 
 
+def read_generation(connection: apsw.Connection) -> int:
+    """Return a number that is another one after an older state of the database was put back in its place.
+
+    Its changes are then numbered like those that were lost, and what is in memory of those must not be taken for them.
+    SQLite counts this number up when it copies one database over another, and else only when tables are changed.
+    """
+    generation: int = connection.execute("PRAGMA schema_version").get
+    return generation
+
+
 @dataclass(slots=True)
 class _Job(Generic[T]):
     """One caller's piece of a shared commit."""

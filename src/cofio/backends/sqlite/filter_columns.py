@@ -188,6 +188,7 @@ class FilterColumns:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._lock = threading.Lock()
+        self._generation = 0
         self._reset()
 
     def _reset(self) -> None:
@@ -230,6 +231,9 @@ class FilterColumns:
 
     def _follow(self, connection: apsw.Connection, state: IndexState, wanted: Sequence[_Column]) -> bool:
         """Bring the columns up to a snapshot and read those that are missing; whether they are all there."""
+        if self._generation != state.generation:
+            self._generation = state.generation
+            self._reset()
         if self._upto > state.seq and self._upto > self._read_newest():  # the database was put back
             self._reset()
         if state.seq < self._since:

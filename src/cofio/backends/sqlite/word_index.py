@@ -32,7 +32,7 @@ from ...system.disk import leads_elsewhere, make_alias
 from ...values.errors import Unavailable
 from ...values.progress import Progress
 from .checksums import Soundness
-from .database import Database, fetch, retry_while_busy
+from .database import Database, fetch, read_generation, retry_while_busy
 from .record_rows import decode_tags
 from .tail import Tail, read_words
 
@@ -55,6 +55,8 @@ _MARK = 0  # the number of the document that says whose index this is and how fa
 class IndexState:
     """What the database says of the index, at one moment."""
 
+    generation: int
+    """Another one after the database was put back."""
     store: str
     seq: int
     records: int
@@ -74,7 +76,7 @@ class IndexState:
     @classmethod
     def read(cls, connection: apsw.Connection) -> IndexState:
         """The state as `connection` sees it."""
-        return cls(*connection.execute(_STATE).get)
+        return cls(read_generation(connection), *connection.execute(_STATE).get)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,6 +215,7 @@ class WordIndex:
         self._soundness = Soundness(folder / "sound.json")
         self._catching_up = threading.Lock()
         self._tail = Tail(0)
+        self._tail_generation = 0
         self._clean = b""
         self._cursor = ("", 0)
         self.removals = 0
@@ -250,6 +253,8 @@ class WordIndex:
     def _catch_up_tail(self, connection: apsw.Connection, state: IndexState) -> Tail | None:
         """The tail as of a snapshot; None when it has been caught up with a later one, which is to be had."""
         with self._catching_up:
+            if self._tail_generation != state.generation:
+                self._tail, self._tail_generation = Tail(state.tail_seq), state.generation
             tail = self._tail
             if tail.low > state.tail_seq or tail.upto > state.seq:
                 return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
@@ -106,24 +106,41 @@ def make_server(handlers: Handlers) -> Server[Any]:
     )  # fmt: skip
 
 
-def make_session_manager(server: Server[Any], processes: int = 1) -> StreamableHTTPSessionManager:
+def make_session_manager(server: Server[Any]) -> StreamableHTTPSessionManager:
     """What holds the clients' sessions: it has to be run for as long as its requests are handled.
-
-    Several `processes` hold no more than one would.
 
     Whose requests come this far is settled before, for all doors at once.
     """
     return StreamableHTTPSessionManager(
-        server, json_response=True, max_request_body_size=MAX_FRAME, max_sessions=-(-SESSIONS // processes)
+        server, json_response=True, max_request_body_size=MAX_FRAME, max_sessions=SESSIONS
     )
+
+
+class OtherSessions(Protocol):
+    """The sessions that other processes of the same server hold."""
+
+    def report(self, own: int) -> None:
+        """Tell the others how many this process holds."""
+
+    def count(self) -> int:
+        """How many the others hold."""
+
+    def end_one(self, own: int) -> bool:
+        """Have the process that holds the most end an idle one; whether it holds more than the `own` of this one."""
 
 
 class Door:
     """The SDK's application, behind what it does not do: bodies are measured, and idle sessions make room."""
 
-    def __init__(self, manager: StreamableHTTPSessionManager, load: ServerLoad | None = None) -> None:
+    def __init__(
+        self,
+        manager: StreamableHTTPSessionManager,
+        load: ServerLoad | None = None,
+        others: OtherSessions | None = None,
+    ) -> None:
         """`load` is that of the server, which the handlers of the calls have, too."""
         self._manager = manager
+        self._others = others
         self._load = (load or ServerLoad()).find_door(NAME)
         self._requests: dict[str, int] = {}
         """How many requests of each session are under way; the session whose last one ended first stands first."""
@@ -194,6 +211,7 @@ class Door:
                 self._requests[session] = self._requests.pop(session) - 1
         if answer.status == 404 or (scope["method"] == "DELETE" and answer.status == 200):
             self._requests.pop(session, None)
+            self._report()
 
     def _close_stream(self, session: str) -> None:
         self._streams[session] -= 1
@@ -213,21 +231,38 @@ class Door:
             self._openings -= opens
         if answer.session is not None and answer.status < 400:
             self._requests[answer.session] = 0
+            self._report()
+
+    def _report(self) -> None:
+        if self._others is not None:
+            self._others.report(len(self._requests))
 
     async def _make_room(self) -> None:
-        """End sessions until there is one to spare: the one that has been idle longest, of those without a listener
-        if there is one. None with a call under way is ended.
+        """End sessions until there is one to spare, here or where there are more of them."""
+        most, others = self._manager.max_sessions, self._others
+        while most is not None:
+            elsewhere = 0 if others is None else others.count()
+            if len(self._requests) + self._openings + elsewhere <= most:
+                return
+            if others is not None and others.end_one(len(self._requests)):
+                return
+            if not await self.end_idle():
+                return
+
+    async def end_idle(self) -> bool:
+        """End the session that has been idle longest, of those without a listener if there is one; whether one was
+        ended. None with a call under way is.
 
         A session that the SDK has ended by itself was idle for longer than any other, so it is among the first.
         """
-        most = self._manager.max_sessions
-        while most is not None and len(self._requests) + self._openings > most:
-            idle = [session for session, under_way in self._requests.items() if not under_way]
-            if not idle:
-                return
-            oldest = next((session for session in idle if session not in self._streams), idle[0])
-            del self._requests[oldest]
-            await self._end(oldest)
+        idle = [session for session, under_way in self._requests.items() if not under_way]
+        if not idle:
+            return False
+        oldest = next((session for session in idle if session not in self._streams), idle[0])
+        del self._requests[oldest]
+        self._report()
+        await self._end(oldest)
+        return True
 
     async def _end(self, session: str) -> None:
         """End a session, as its client does."""

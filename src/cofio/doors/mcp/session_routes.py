@@ -10,10 +10,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..jsonrpc import INTERNAL_ERROR, INVALID_REQUEST
 from ..web.board import Board
 from ..web.overload import REFUSAL, RETRY_AFTER
-from ..web.relay import BrokenOff, Relay, Unreachable
+from ..web.relay import LONGEST_WAIT, AnswerTimeout, BrokenOff, Relay, Unreachable
 
 BROKEN_OFF = (
     "the process that held this session ended before it answered; it may have been done: look before you ask again"
+)
+UNANSWERED = (
+    f"the process that holds this session did not answer within {LONGEST_WAIT:g} seconds; it may have been done:"
+    " look before you ask again"
 )
 _NAME = MCP_SESSION_ID_HEADER.lower().encode()
 
@@ -49,6 +53,8 @@ class SessionRouter:
             await _render_failure(503, REFUSAL, headers)(scope, receive, send)
         except BrokenOff:
             await _render_failure(502, BROKEN_OFF)(scope, receive, send)
+        except AnswerTimeout:
+            await _render_failure(504, UNANSWERED)(scope, receive, send)
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request whose session, if it has one, is held here."""

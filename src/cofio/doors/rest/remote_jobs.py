@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from contextlib import suppress
@@ -10,13 +11,16 @@ from datetime import datetime
 from ...conversations.conversations import Project
 from ...engine.engine import Engine
 from ...llm import Usage
+from ...system.busy_threads import wait_elsewhere
 from ...values.errors import CofioError, Unavailable
 from ..web.board import Board
-from ..web.links import Question, Switchboard, ask, wait_for_answer
+from ..web.links import Question, Switchboard, wait_for_answer
 from . import tasks
 from .jobs import Jobs, QueueState, check_room, sum_usage
 
-PATIENCE = 2.0  # seconds in which the background process says how it is getting on
+PATIENCE = 2.0  # seconds beyond those that a wait may take, in which the background process answers
+LATE = 5.0  # seconds without a sign of it, after which it does not get on
+MAX_TROUBLE = 500  # characters of what it says is wrong
 LONGEST_SILENCE = 30.0  # seconds without a sign of it, after which the server is not well
 
 
@@ -35,22 +39,21 @@ class RemoteJobs:
 
     @property
     def queue(self) -> QueueState:
-        """How the tasks and jobs are getting on, as the background process says.
+        """How the tasks and jobs are getting on, as the background process last put on the board.
 
         Raises:
             Unavailable: nothing was heard of it for long.
         """
-        is_up = self._board.is_up(self._board.background)
-        answer = ask(self._switchboard, self._board.background, {"kind": "queue"}, PATIENCE) if is_up else None
-        if answer is not None:
-            times = {name: _parse_time(answer[name]) for name in ("oldest", "faulted_at")}
-            return QueueState(**{**answer, **times, "accepting": not self._is_closing})
-        if self._board.measure_silence() > LONGEST_SILENCE:
+        board, silence = self._board, self._board.measure_silence()
+        if silence > LONGEST_SILENCE:
             sentence = "the process that does the background work has ended and could not be started again"
             raise Unavailable(sentence, public=sentence)
+        report = json.loads(board.read_report())
         return QueueState(
-            alive=False, accepting=not self._is_closing, pending=self._board.count_tasks(), oldest=None, failed=0,
-            faulted_at=None,
+            alive=report["alive"] and board.is_up(board.background) and silence < LATE,
+            accepting=not self._is_closing, pending=board.count_tasks(), oldest=_parse_time(report["oldest"]),
+            failed=report["failed"], faulted_at=_parse_time(report["faulted_at"]), open_count=report["open_count"],
+            trouble=report["trouble"],
         )  # fmt: skip
 
     def count_waiting(self, project: Project, session: str) -> int:
@@ -85,7 +88,8 @@ class RemoteJobs:
                     return False
                 self._waits.add(end)
             question = {"kind": "settle", "of": _name(project, session), "seconds": seconds}
-            answer = wait_for_answer(end, question, seconds + PATIENCE)
+            with wait_elsewhere():
+                answer = wait_for_answer(end, question, seconds + PATIENCE)
             with self._lock:
                 self._waits.discard(end)
         return answer is not None and bool(answer["settled"])
@@ -119,32 +123,32 @@ class JobsDesk:
 
     def note(self, message: Question) -> None:
         """Take up what a worker has told."""
-        with suppress(CofioError):  # the store cannot be used: what was told is found again later
-            project, session = _parse_name(message["of"])
-            if message["kind"] == "task":
-                self._jobs.enqueue_task(project, session, message["task"])
-                self.publish()
-                self._board.count_task_received(message["worker"])
-            else:
+        project, session = _parse_name(message["of"])
+        if message["kind"] == "task":
+            self._jobs.enqueue_task(project, session, message["task"])
+            self.publish()
+            self._board.count_task_received(message["worker"])
+        else:
+            with suppress(CofioError):  # the store cannot be used: what was told is found again later
                 self._jobs.enqueue_jobs(project, session)
 
     def answer(self, question: Question) -> Question:
-        """Answer a worker; one that asks about a session waits until that is settled."""
-        if question["kind"] == "settle":
-            project, session = _parse_name(question["of"])
-            with suppress(CofioError):
-                self._jobs.enqueue_jobs(project, session)  # in case that is not heard yet
-            return {"settled": self._jobs.wait_until_settled(project, session, question["seconds"])}
-        state = self._jobs.queue
-        return {
-            "alive": state.alive, "accepting": state.accepting, "pending": state.pending,
-            "oldest": _render_time(state.oldest), "failed": state.failed, "faulted_at": _render_time(state.faulted_at),
-            "open_count": state.open_count, "trouble": state.trouble,
-        }  # fmt: skip
+        """Answer a worker that asks about a session: it waits until that is settled."""
+        project, session = _parse_name(question["of"])
+        with suppress(CofioError):
+            self._jobs.enqueue_jobs(project, session)  # in case that is not heard yet
+        return {"settled": self._jobs.wait_until_settled(project, session, question["seconds"])}
 
     def publish(self) -> None:
-        """Put on the board how many tasks are not finished."""
-        self._board.set_tasks(self._jobs.queue.pending)
+        """Put on the board how many tasks are not finished, and how they are getting on."""
+        state = self._jobs.queue
+        report = {
+            "alive": state.alive, "oldest": _render_time(state.oldest), "failed": state.failed,
+            "faulted_at": _render_time(state.faulted_at), "open_count": state.open_count,
+            "trouble": None if state.trouble is None else state.trouble[:MAX_TROUBLE],
+        }  # fmt: skip
+        self._board.set_tasks(state.pending)
+        self._board.write_report(json.dumps(report).encode())
 
 
 def _name(project: Project, session: str) -> list[str]:

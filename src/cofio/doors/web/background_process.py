@@ -38,7 +38,7 @@ def run_background(options: ServerOptions, member: Membership, announce: Callabl
     """
     settings, home, board = options.settings, options.address.home, member.board
     board.clear_wake()
-    memory = Memory(options.address, settings, say=say, sharing=WorkSharing(is_busy=board.has_requests))
+    memory = Memory(options.address, settings, say=say, sharing=WorkSharing(is_busy=board.has_busy_threads))
     assistant = open_assistant(settings, home, lambda: memory.engine, observe=member.count_model_usage)
     reader, spending = (None, None) if assistant is None else (assistant.reader, assistant.spending)
     with ExitStack() as stack:
@@ -54,9 +54,11 @@ def run_background(options: ServerOptions, member: Membership, announce: Callabl
         stack.callback(jobs.stop)
         jobs.resume()
         vault.watch(conversations)
+        loop = BackgroundLoop(memory, vault, JobsDesk(jobs, board), member)
+        loop.show_life()  # before a worker can be asked how it is
         announce()
         lower_process_priority(NICE)
-        asyncio.run(BackgroundLoop(memory, vault, JobsDesk(jobs, board), member).run(jobs.stop))
+        asyncio.run(loop.run(jobs.stop))
 
 
 class BackgroundLoop:
@@ -76,7 +78,7 @@ class BackgroundLoop:
         has_ended = asyncio.Event()
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, has_ended.set)
         while not has_ended.is_set():
-            self._show_life()
+            self.show_life()
             try:
                 await asyncio.wait_for(has_ended.wait(), HEARTBEAT)
             except TimeoutError:
@@ -85,7 +87,8 @@ class BackgroundLoop:
         await receptionist.stop(0.0)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _show_life(self) -> None:
+    def show_life(self) -> None:
+        """Put on the board that this process is alive, and how it is getting on."""
         board = self._member.board
         board.beat()
         board.clear_wake()  # one that was killed may have noted that it wakes this process, and not done it

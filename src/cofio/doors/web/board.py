@@ -6,7 +6,6 @@ Each number has one writer, so none needs a lock.
 from __future__ import annotations
 
 import mmap
-import struct
 import threading
 from collections.abc import Iterator
 from itertools import chain
@@ -16,12 +15,15 @@ from ...system.processes import make_shared_memory, read_steady_clock
 
 COUNTS_SIZE = 2**20  # bytes of the counts of one process; pages that are not used take no memory
 _PER_PROCESS = 8  # numbers of each process
-_PROCESS, _CONNECTIONS, _REQUESTS, _TASKS_SENT, _TASKS_RECEIVED = range(5)
+_PROCESS, _CONNECTIONS, _BUSY_THREADS, _TASKS_SENT, _TASKS_RECEIVED, _SESSIONS = range(6)
 _SHARED = (MAX_WORKERS + 1) * _PER_PROCESS
-_PARENT, _WAKE, _TASKS, _HEARTBEAT, _INCOMPLETE = range(_SHARED, _SHARED + 5)
-_SIZE = 8 * (_SHARED + 8)
-_HEAD = struct.Struct("=q")
-_ENTRY = struct.Struct("=qd")
+_PARENT, _WAKE, _TASKS, _HEARTBEAT, _INCOMPLETE, _REPORT_TURN, *_REPORT_LENGTHS = range(_SHARED, _SHARED + 8)
+_STORE = _SHARED + 8  # and the one after it
+_NUMBERS = _SHARED + 10
+REPORT_SIZE = 4096  # bytes of one report of the background process; there is room for two, the last one and the next
+_SIZE = 8 * _NUMBERS + 2 * REPORT_SIZE
+_END = 0  # where in the counts of a process it says how long they are
+_ENTRY = 16  # bytes of an entry before its name: the length of the name, and the value
 
 
 class Board:
@@ -30,7 +32,8 @@ class Board:
     def __init__(self, memory: int, workers: int) -> None:
         """`memory` is the descriptor of the shared memory."""
         self.workers = workers
-        self._numbers = memoryview(mmap.mmap(memory, _SIZE)).cast("q")
+        self._bytes = memoryview(mmap.mmap(memory, _SIZE))
+        self._numbers = self._bytes[: 8 * _NUMBERS].cast("q")
 
     @staticmethod
     def make() -> int:
@@ -46,12 +49,30 @@ class Board:
         """Note the id of the process that started the others."""
         self._numbers[_PARENT] = process
 
+    def set_store(self, file_id: tuple[int, int]) -> None:
+        """Note which file the store of this server is."""
+        for at, number in enumerate(file_id, _STORE):
+            self._numbers[at] = _to_signed(number)
+
+    def is_store(self, file_id: tuple[int, int] | None) -> bool:
+        """Whether a file is the store of this server."""
+        return file_id is not None and [*map(_to_signed, file_id)] == [*self._numbers[_STORE : _STORE + 2]]
+
     def register(self, number: int, process: int) -> None:
         """Note that a process can be asked from now on; with 0, that it has ended and has nothing open any more."""
         start = number * _PER_PROCESS
         self._numbers[start + _PROCESS] = process
-        if not process:
-            self._numbers[start + _CONNECTIONS] = self._numbers[start + _REQUESTS] = 0
+        if process:
+            return
+        for at in (_CONNECTIONS, _BUSY_THREADS, _SESSIONS):
+            self._numbers[start + at] = 0
+        # A task that a process was telling or hearing of when it was killed would be counted for ever. What is set is
+        # what that process wrote, which no one else writes.
+        if number == self.background:
+            for at in range(0, self.workers * _PER_PROCESS, _PER_PROCESS):
+                self._numbers[at + _TASKS_RECEIVED] = self._numbers[at + _TASKS_SENT]
+        else:
+            self._numbers[start + _TASKS_SENT] = self._numbers[start + _TASKS_RECEIVED]
 
     def is_up(self, number: int) -> bool:
         """Whether there is such a process, and it can be asked."""
@@ -77,21 +98,31 @@ class Board:
             default=None,
         )
 
-    def add_requests(self, number: int, change: int) -> None:
-        """Count requests of a worker that have begun, or with a negative number ended."""
-        self._numbers[number * _PER_PROCESS + _REQUESTS] += change
+    def set_sessions(self, number: int, count: int) -> None:
+        """Note how many sessions of MCP a worker holds."""
+        self._numbers[number * _PER_PROCESS + _SESSIONS] = count
 
-    def has_requests(self) -> bool:
-        """Whether a client waits for an answer."""
-        return any(self._numbers[number * _PER_PROCESS + _REQUESTS] > 0 for number in range(self.workers))
+    def list_sessions(self) -> list[int]:
+        """How many sessions of MCP each worker holds."""
+        return [self._numbers[number * _PER_PROCESS + _SESSIONS] for number in range(self.workers)]
+
+    def set_busy_threads(self, number: int, count: int) -> None:
+        """Note how many threads of a worker are at work for clients."""
+        self._numbers[number * _PER_PROCESS + _BUSY_THREADS] = count
+
+    def has_busy_threads(self) -> bool:
+        """Whether a worker is at work for a client."""
+        return any(self._numbers[number * _PER_PROCESS + _BUSY_THREADS] > 0 for number in range(self.workers))
 
     def add_tasks_sent(self, number: int, change: int) -> None:
         """Count tasks that a worker tells the background process of."""
         self._numbers[number * _PER_PROCESS + _TASKS_SENT] += change
 
     def count_task_received(self, number: int) -> None:
-        """Count a task that the background process was told of by a worker."""
-        self._numbers[number * _PER_PROCESS + _TASKS_RECEIVED] += 1
+        """Count a task that the background process was told of by a worker, unless it was given up meanwhile."""
+        at = number * _PER_PROCESS
+        received = self._numbers[at + _TASKS_RECEIVED]
+        self._numbers[at + _TASKS_RECEIVED] = min(self._numbers[at + _TASKS_SENT], received + 1)
 
     def set_tasks(self, count: int) -> None:
         """Note how many tasks the background process has yet to finish."""
@@ -100,8 +131,8 @@ class Board:
     def count_tasks(self) -> int:
         """How many tasks are not finished, with those that the background process is yet to hear of."""
         starts = [number * _PER_PROCESS for number in range(self.workers)]
-        unheard = sum(self._numbers[at + _TASKS_SENT] - self._numbers[at + _TASKS_RECEIVED] for at in starts)
-        return self._numbers[_TASKS] + max(0, unheard)
+        unheard = (self._numbers[at + _TASKS_SENT] - self._numbers[at + _TASKS_RECEIVED] for at in starts)
+        return self._numbers[_TASKS] + sum(max(0, each) for each in unheard)
 
     def claim_wake(self) -> bool:
         """Note that the background process is to be woken; whether that is still to be done."""
@@ -122,6 +153,23 @@ class Board:
         """Whether an older memory is still being taken over."""
         return self._numbers[_INCOMPLETE] != 0
 
+    def write_report(self, report: bytes) -> None:
+        """Put down what the background process has to say of itself, no longer than `REPORT_SIZE`."""
+        turn = self._numbers[_REPORT_TURN] + 1
+        start = 8 * _NUMBERS + turn % 2 * REPORT_SIZE
+        self._bytes[start : start + len(report)] = report
+        self._numbers[_REPORT_LENGTHS[turn % 2]] = len(report)
+        self._numbers[_REPORT_TURN] = turn  # last, so that what is read is whole
+
+    def read_report(self) -> bytes:
+        """What the background process last had to say of itself; empty before the first time."""
+        while True:
+            turn = self._numbers[_REPORT_TURN]
+            start = 8 * _NUMBERS + turn % 2 * REPORT_SIZE
+            report = bytes(self._bytes[start : start + self._numbers[_REPORT_LENGTHS[turn % 2]]])
+            if self._numbers[_REPORT_TURN] == turn:  # else the next but one may be written over it
+                return report
+
     def beat(self) -> None:
         """Note that the background process is alive."""
         self._numbers[_HEARTBEAT] = int(read_steady_clock() * 1000)
@@ -137,9 +185,12 @@ class SharedCounts:
 
     def __init__(self, memory: int) -> None:
         """`memory` is the descriptor of the shared memory."""
-        self._bytes = mmap.mmap(memory, COUNTS_SIZE)
+        self._bytes = memoryview(mmap.mmap(memory, COUNTS_SIZE))
+        # Each number is written and read at once, so that no process sees half of it.
+        self._integers, self._values = self._bytes.cast("q"), self._bytes.cast("d")
         self._places: dict[str, int] = {}
-        self._end = _HEAD.size
+        self._next_place = 8
+        """Where the first entry is that is not among the places."""
         self._lock = threading.Lock()
 
     @staticmethod
@@ -152,44 +203,47 @@ class SharedCounts:
         with self._lock:
             place = self._find(name)
             if place is not None:
-                size, value = _ENTRY.unpack_from(self._bytes, place)
-                _ENTRY.pack_into(self._bytes, place, size, value + amount)
+                self._values[place // 8 + 1] += amount
 
     def read(self) -> dict[str, float]:
         """All counts by their names, whichever process adds to them."""
-        return {name: value for name, _, value in self._entries(_HEAD.size)}
+        return {name: value for name, _, value in self._entries(8)}
 
     def _find(self, name: str) -> int | None:
         """Where a count is; it is made if need be."""
         place = self._places.get(name)
         if place is None:
-            self._places |= {known: at for known, at, _ in self._entries(self._end)}
+            for known, at, _ in self._entries(self._next_place):
+                self._places[known], self._next_place = at, _find_next(at, self._integers[at // 8])
             place = self._places.get(name)
         return self._append(name) if place is None else place
 
     def _append(self, name: str) -> int | None:
         text = name.encode()
-        place = self._end
-        start, end = place + _ENTRY.size, _find_next(place, len(text))
+        place = self._next_place
+        start, end = place + _ENTRY, _find_next(place, len(text))
         if end > COUNTS_SIZE:
             return None
-        _ENTRY.pack_into(self._bytes, place, len(text), 0.0)
+        self._integers[place // 8], self._values[place // 8 + 1] = len(text), 0.0
         self._bytes[start : start + len(text)] = text
-        _HEAD.pack_into(self._bytes, 0, end)  # last, so that what is read is whole
-        self._places[name], self._end = place, end
+        self._integers[_END] = end  # last, so that what is read is whole
+        self._places[name], self._next_place = place, end
         return place
 
     def _entries(self, start: int) -> Iterator[tuple[str, int, float]]:
-        (end,) = _HEAD.unpack_from(self._bytes, 0)
-        place = start
+        place, end = start, self._integers[_END]
         while place < end:
-            size, value = _ENTRY.unpack_from(self._bytes, place)
-            text = place + _ENTRY.size
-            yield self._bytes[text : text + size].decode(), place, value
+            size, value = self._integers[place // 8], self._values[place // 8 + 1]
+            text = place + _ENTRY
+            yield str(self._bytes[text : text + size], "utf-8"), place, value
             place = _find_next(place, size)
-        self._end = max(self._end, place)
+
+
+def _to_signed(number: int) -> int:
+    """Return a number that stands for one of 64 bits without a sign."""
+    return number - 2**64 if number >= 2**63 else number
 
 
 def _find_next(place: int, size: int) -> int:
     """Where the entry after one with a name of `size` bytes begins: numbers that are aligned are written in one go."""
-    return place + _ENTRY.size + (size + 7) // 8 * 8
+    return place + _ENTRY + (size + 7) // 8 * 8

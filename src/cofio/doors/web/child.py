@@ -9,17 +9,21 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from ...config.notices import show_notices
+from ...system.processes import share_heaps
 from ...system.streams import prepare_streams
 from ...values.errors import CofioError, Invalid, Unavailable
 from .board import Board, SharedCounts
 from .logs import PREFIX, LogFormatter
 from .options import ServerOptions
+
+LAST = 8.0  # seconds after which a process without a parent that has not ended by itself is ended
 
 
 class ParentLine:
@@ -52,12 +56,14 @@ class ParentLine:
             print(sentence, file=sys.stderr, flush=True)
 
     def end_with_parent(self) -> None:
-        """End this process, as by SIGTERM, when the parent has ended."""
+        """End this process, as by SIGTERM, when the parent has ended; by force if it has not ended soon."""
 
         def wait() -> None:
             while self.read() is not None:
                 pass
             os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(LAST)  # in which open requests end
+            os._exit(1)  # a thread that does not end would keep the process, and no one is left to kill it
 
         threading.Thread(target=wait, name="cofio-parent", daemon=True).start()
 
@@ -77,6 +83,7 @@ class ParentHandler(logging.Handler):
 
 def main(control: int) -> int:
     """Be a worker or the background process, as the parent says; the exit code."""
+    share_heaps()
     prepare_streams()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the parent says what comes of it
     parent = ParentLine(socket.socket(fileno=control))
@@ -99,7 +106,7 @@ def main(control: int) -> int:
 
 
 def _run(parent: ParentLine, spec: Mapping[str, Any]) -> None:
-    from ...engine.opening import exists
+    from ...engine.opening import read_file_id
     from .links import Switchboard
     from .membership import Membership
 
@@ -126,10 +133,14 @@ def _run(parent: ParentLine, spec: Mapping[str, Any]) -> None:
     if parent.read() is None:  # its turn to open the store
         return
     parent.end_with_parent()
-    if spec["is_restart"] and not exists(options.address):  # else it would make a new one, beside those that miss it
-        raise Unavailable(f"the memory in {options.address} was deleted or moved; start this program again")
+    # Else it would open another one, or make a new one, beside those that miss the one that they have open.
+    if spec["is_restart"] and not member.board.is_store(read_file_id(options.address)):
+        raise Unavailable(f"the memory in {options.address} was deleted, moved or replaced; start this program again")
 
     def announce() -> None:
+        file_id = read_file_id(options.address)
+        if file_id is not None and number == member.board.background and not spec["is_restart"]:
+            member.board.set_store(file_id)
         parent.send({"ready": True})
 
     run(options, member, announce)

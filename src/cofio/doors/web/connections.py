@@ -44,11 +44,14 @@ class Timeouts:
     """Between two pieces of a body."""
     answer: float = 60
     """Between two pieces of an answer that it reads."""
+    idle: float = 130
+    """Between two requests. Longer than proxies keep an idle connection (nginx 60, Caddy 120): the side that waits for
+    answers has to close first, for a request that is sent while this side closes is lost."""
 
     @property
     def shortest(self) -> float:
         """How often to look, so that nothing is much late."""
-        return min(self.head, self.body, self.answer)
+        return min(self.head, self.body, self.answer, self.idle)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,7 +300,9 @@ class Connection(HttpToolsProtocol):
             self._since = now
         if self._part is _Part.BODY and self._open_requests <= 1:
             return self._since + self.pool.timeouts.body
-        return float("inf") if self._open_requests else self._since + self.pool.timeouts.head
+        if self._open_requests:
+            return float("inf")
+        return self._since + (self.pool.timeouts.idle if self._part is _Part.NONE else self.pool.timeouts.head)
 
     def _is_unread(self, now: float) -> bool:
         """Whether the client has read nothing for long of what there is for it."""

@@ -70,9 +70,9 @@ class Switchboard:
         for inbox in inboxes:
             inbox.settimeout(PATIENCE)
 
-    def send(self, number: int, message: Mapping[str, Any]) -> bool:
-        """Put a message into another process's inbox; whether there was room."""
-        return self._send(number, json.dumps(message).encode(), None)
+    def send(self, number: int, message: Mapping[str, Any], *, wait: bool = True) -> bool:
+        """Put a message into another process's inbox; whether there was room, after a wait or at once."""
+        return self._send(number, json.dumps(message).encode(), None, wait=wait)
 
     def _send(self, number: int, message: bytes, descriptor: int | None, *, wait: bool = True) -> bool:
         with suppress(OSError):
@@ -88,15 +88,6 @@ class Switchboard:
                 return ours
         ours.close()
         return None
-
-
-def ask(switchboard: Switchboard, number: int, question: Question, seconds: float) -> Question | None:
-    """Ask another process and wait for the answer, in a thread; None if there is none within the time."""
-    end = switchboard.call(number)
-    if end is None:
-        return None
-    with end:
-        return wait_for_answer(end, question, seconds)
 
 
 def wait_for_answer(end: socket.socket, question: Question, seconds: float) -> Question | None:

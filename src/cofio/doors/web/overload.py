@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from asyncio import AbstractEventLoop, TimerHandle, get_running_loop
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from time import monotonic
 from typing import Protocol
 
+from ...system.busy_threads import BusyThreads
 from .failures import LogThrottle, RequestError
 
 RETRY_AFTER = 1  # seconds that a client is asked to wait before it sends a refused request again
@@ -75,10 +76,12 @@ class Queue(Protocol):
 class DoorLoad:
     """The load of one door: what waits in its queues, and how many calls it has refused."""
 
-    def __init__(self, door: str, lag: LoopLag) -> None:
+    def __init__(self, door: str, lag: LoopLag, threads: BusyThreads | None = None) -> None:
+        """`threads` counts those of all doors that are at work, where someone wants to know."""
         self.door = door
         self.refused = 0
         self._lag = lag
+        self._threads = threads
         self._queues: list[Queue] = []
         self._throttle = LogThrottle()
 
@@ -91,6 +94,10 @@ class DoorLoad:
     def is_late(self) -> bool:
         """Whether the event loop is so late that calls have waited before they came this far."""
         return self._lag.seconds > LATE
+
+    def count_work(self) -> AbstractContextManager[None]:
+        """Count the present thread as one that is at work, meanwhile."""
+        return nullcontext() if self._threads is None else self._threads.work()
 
     def add_queue(self, queue: Queue) -> None:
         """Count what waits in the queue, too."""
@@ -112,8 +119,10 @@ class DoorLoad:
 class ServerLoad:
     """The load of one server: that of each door, and how late the event loop is that they share."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: BusyThreads | None = None) -> None:
+        """`threads` counts those of all doors that are at work, where someone wants to know."""
         self.lag = LoopLag()
+        self._threads = threads
         self._doors: dict[str, DoorLoad] = {}
 
     @property
@@ -123,4 +132,4 @@ class ServerLoad:
 
     def find_door(self, name: str) -> DoorLoad:
         """Return the load of the door with this name, which is there from then on."""
-        return self._doors.setdefault(name, DoorLoad(name, self.lag))
+        return self._doors.setdefault(name, DoorLoad(name, self.lag, self._threads))

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from .links import BODY, END, HEAD, Link, Question, Switchboard
 
+LONGEST_WAIT = 60.0  # seconds that another worker has to take in a piece of a request, and to begin its answer
 PARTS = ("method", "path", "scheme", "http_version")
 _log = logging.getLogger("cofio.serve")
 
@@ -22,6 +23,10 @@ class Unreachable(Exception):
 
 class BrokenOff(Exception):
     """The worker that had the request has ended before it answered. What was asked for may have been done."""
+
+
+class AnswerTimeout(Exception):
+    """The worker that had the request did not begin to answer in time. What was asked for may have been done."""
 
 
 class Relay:
@@ -36,38 +41,77 @@ class Relay:
         Raises:
             Unreachable: that worker cannot be reached.
             BrokenOff: it has ended, and nothing was answered.
+            AnswerTimeout: it has not ended, and did not answer in time either.
         """
         end = self._switchboard.call(number, wait=False)  # the event loop waits for no one
         if end is None:
             raise Unreachable
         link = await Link.open(end)
-        sender = asyncio.ensure_future(_send_request(link, scope, receive))
         try:
-            await _receive_answer(link, send)
+            async with asyncio.timeout(LONGEST_WAIT) as limit:
+                timer = _AnswerTimer(limit)
+                sender = asyncio.ensure_future(_send_request(link, scope, receive, timer))
+                try:
+                    await _receive_answer(link, send, timer)
+                finally:
+                    sender.cancel()
+        except TimeoutError:
+            raise AnswerTimeout from None
         finally:
-            sender.cancel()
             link.close()
 
 
-async def _send_request(link: Link, scope: Scope, receive: Receive) -> None:
+class _AnswerTimer:
+    """Runs while the other worker is waited for, not while the client is, until the answer begins."""
+
+    def __init__(self, limit: asyncio.Timeout) -> None:
+        self._limit = limit
+        self._is_over = False
+
+    def start(self) -> None:
+        self._set(asyncio.get_running_loop().time() + LONGEST_WAIT)
+
+    def pause(self) -> None:
+        self._set(None)
+
+    def end(self) -> None:
+        self._set(None)
+        self._is_over = True
+
+    def _set(self, when: float | None) -> None:
+        if not self._is_over and not self._limit.expired():
+            self._limit.reschedule(when)
+
+
+async def _send_request(link: Link, scope: Scope, receive: Receive, timer: _AnswerTimer) -> None:
     """Send a request, and end the link when its client goes."""
     try:
         await link.send(HEAD, json.dumps(_pack_scope(scope)).encode())
-        while (message := await receive())["type"] == "http.request":
+        is_whole = False
+        while not is_whole:
+            timer.pause()
+            message = await receive()
+            if message["type"] != "http.request":
+                link.close()
+                return
+            timer.start()
             if message.get("body"):
                 await link.send(BODY, message["body"])
-            if not message.get("more_body", False):
-                await link.send(END)
+            is_whole = not message.get("more_body", False)
+        await link.send(END)
+        while (await receive())["type"] == "http.request":
+            pass
     except OSError:  # the worker has gone, which the answer shows
         return
     link.close()
 
 
-async def _receive_answer(link: Link, send: Send) -> None:
+async def _receive_answer(link: Link, send: Send, timer: _AnswerTimer) -> None:
     has_begun = False
     while (frame := await link.receive()) is not None:
         kind, content = frame
         if kind == HEAD:
+            timer.end()  # what has begun may be a stream that stands open
             start = json.loads(content)
             headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in start["headers"]]
             await send({"type": "http.response.start", "status": start["status"], "headers": headers})

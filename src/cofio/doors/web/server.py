@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import socket
 import sys
@@ -27,12 +28,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ... import __version__
 from ...content import FetchPolicy
+from ...system.processes import share_heaps
 from ...values.errors import Invalid, Unavailable
 from ...vault.lifecycle import AttachedVault
 from .. import threads
 from ..lazy_memory import Memory
 from ..mcp.http import Door as McpDoor
-from ..mcp.http import Handlers, make_server, make_session_manager
+from ..mcp.http import Handlers, OtherSessions, make_server, make_session_manager
 from ..mcp.surface import Surface
 from ..memory_tool import http as memory_tool
 from ..rest import http as rest
@@ -49,20 +51,16 @@ from .origins import Origin
 from .overload import ServerLoad
 from .tokens import Token, Tokens
 from .tracing import RequestTracer
-from .workers import Workers
 
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 GRACE = 5  # seconds that open requests have to end when the server is stopped
 PATIENCE = GRACE / 2  # of them, those in which a model may yet answer
 
 
-class SessionSharing(Protocol):
+class SessionSharing(OtherSessions, Protocol):
     """How several processes share the sessions of MCP."""
 
-    processes: int
-    """How many hold sessions."""
-
-    def wrap(self, door: ASGIApp) -> ASGIApp:
+    def wrap(self, door: McpDoor) -> ASGIApp:
         """Put before the door of this process what has each request answered by the process that holds its session."""
 
 
@@ -204,7 +202,6 @@ def make_app(
     zone: tzinfo = UTC,
     health: Callable[[], Mapping[str, Any]] = dict,
     load: ServerLoad | None = None,
-    threads_for_health: Workers | None = None,
     share_sessions: SessionSharing | None = None,
 ) -> ASGIApp:
     """The application: MCP and the `routes` of the other doors, the guard before them all, and an id for each request.
@@ -212,15 +209,12 @@ def make_app(
     The `calls` are routes too, at plain addresses: a POST there goes straight to its door, past the framework, which
     would cost as much as a short call does. Whatever begins with a key of `under` goes straight to the door there.
     `load` is what the doors were given, too. Where several processes serve, `share_sessions` puts before MCP what finds
-    the one that holds a session, and `health` asks another process, so it has threads.
+    the one that holds a session.
     """
     load = load or ServerLoad()
-    manager = (
-        make_session_manager(mcp) if share_sessions is None else make_session_manager(mcp, share_sessions.processes)
-    )
-    mcp_door: ASGIApp = McpDoor(manager, load)
-    if share_sessions is not None:
-        mcp_door = share_sessions.wrap(mcp_door)
+    manager = make_session_manager(mcp)
+    own_mcp_door = McpDoor(manager, load, share_sessions)
+    mcp_door: ASGIApp = own_mcp_door if share_sessions is None else share_sessions.wrap(own_mcp_door)
     straight = {route.path: route.app for route in calls if route.methods == {"POST"} and not route.param_convertors}
 
     @asynccontextmanager
@@ -237,8 +231,7 @@ def make_app(
 
     async def show_health(_: Request) -> JSONResponse:
         try:
-            state = health() if threads_for_health is None else await threads_for_health.run(health)
-            return JSONResponse({"status": "ok", **state})
+            return JSONResponse({"status": "ok", **health()})
         except Unavailable as error:
             return JSONResponse({"status": "unavailable", "reason": str(describe_failure(error))}, 503)
 
@@ -283,6 +276,7 @@ def run(options: ServerOptions, *, ready: Callable[[str], None]) -> int:
         Unavailable: the address is taken, others could reach it and there is no token, or the store cannot be used.
     """
     log_to_stderr()
+    share_heaps()
     settings, home = options.settings, options.address.home
     strict = check_exposure(home, options.host, options.names)
     fetch_policy = FetchPolicy.parse(settings.fetch)  # refused before a store is made
@@ -325,7 +319,6 @@ def build_application(
     strict: bool,
     listener: socket.socket,
     share_sessions: SessionSharing | None = None,
-    threads_for_health: Workers | None = None,
 ) -> ASGIApp:
     """Build the application of a server: every door on one memory, behind the guard."""
     settings, host, names = options.settings, options.host, options.names
@@ -345,8 +338,7 @@ def build_application(
         under={threads.PREFIX: threads.Door(lambda: memory.engine, settings.zone, load)}, metrics=metrics,
         hosts={*LOCAL, *own, *names}, tokens=Tokens(options.address.home), strict=strict,
         proxies=[name for name in names if not is_local(name)], origins=options.origins, zone=settings.zone,
-        health=check_health, threads_for_health=threads_for_health, share_sessions=share_sessions,
-        load=load,
+        health=check_health, share_sessions=share_sessions, load=load,
     )  # fmt: skip
 
 
@@ -377,6 +369,7 @@ class HttpServer(uvicorn.Server):
                 log_level="warning",
                 access_log=False,
                 timeout_graceful_shutdown=GRACE,
+                timeout_keep_alive=math.ceil(pool.timeouts.idle),
                 server_header=False,
                 proxy_headers=False,
             )

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import partial
 from types import FrameType
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from ...content import FetchPolicy
 from ...conversations.conversations import Conversations
 from ...engine.background import WorkSharing
+from ...system.busy_threads import BusyThreads
 from ...vault.lifecycle import AttachedVault
 from ..lazy_memory import Memory
+from ..mcp.http import Door
 from ..mcp.session_routes import SessionRouter
 from ..rest import http as rest
 from ..rest.assistant import open_assistant
@@ -30,7 +34,6 @@ from .options import ServerOptions
 from .overload import ServerLoad
 from .relay import Relay, answer_for
 from .server import PATIENCE, HttpServer, build_application
-from .workers import Workers
 
 
 def run_worker(
@@ -55,7 +58,7 @@ def run_worker(
         vault = stack.enter_context(closing(AttachedVault(home, settings, notify=member.wake_background)))
         engine = memory.engine
         reader = None if assistant is None else assistant.reader
-        load = ServerLoad()
+        load = ServerLoad(BusyThreads(partial(board.set_busy_threads, member.number)))
         door = rest.Door(
             Conversations(engine, zone=settings.zone, reader=reader, mirror=vault.mirror(engine)),
             RemoteJobs(engine, member.switchboard, board, member.number),
@@ -71,12 +74,9 @@ def run_worker(
         application = build_application(
             options, memory, door, Metrics(lambda: memory.engine, member=member), load,
             strict=check_exposure(home, options.host, options.names), listener=listener, share_sessions=sessions,
-            threads_for_health=Workers(2, "cofio-health"),
         )  # fmt: skip
         report = LoadReport(load, member.own_counts)
-        server = WorkerServer(
-            _count_requests(application, member), announce, door.stop_waiting, member, sessions, report
-        )
+        server = WorkerServer(application, announce, door.stop_waiting, member, sessions, report)
         server.run(sockets=[listener])
 
 
@@ -84,13 +84,37 @@ class SharedSessions:
     """The sessions of MCP, each of which one worker holds."""
 
     def __init__(self, member: Membership) -> None:
-        self.processes = member.board.workers
         self._member = member
+        self._door: Door | None = None
         self._router: SessionRouter | None = None
+        self._tasks: set[asyncio.Task[bool]] = set()
 
-    def wrap(self, door: ASGIApp) -> ASGIApp:
+    def report(self, own: int) -> None:
+        """Tell the other workers how many sessions this one holds."""
+        self._member.board.set_sessions(self._member.number, own)
+
+    def count(self) -> int:
+        """How many sessions the other workers hold."""
+        counts = self._member.board.list_sessions()
+        return sum(counts) - counts[self._member.number]
+
+    def end_one(self, own: int) -> bool:
+        """Have the worker that holds the most sessions end an idle one; whether it holds more, and was told."""
+        most, number = max((count, number) for number, count in enumerate(self._member.board.list_sessions()))
+        is_here = number == self._member.number or most <= own
+        # The event loop waits for no one.
+        return not is_here and self._member.switchboard.send(number, {"kind": "end session"}, wait=False)
+
+    def note(self, _: Question) -> None:
+        """End an idle session, as another worker has told."""
+        assert self._door is not None
+        task = asyncio.get_running_loop().create_task(self._door.end_idle())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def wrap(self, door: Door) -> ASGIApp:
         """Put before the door of this worker what has each request answered by the worker that holds its session."""
-        member = self._member
+        member, self._door = self._member, door
         self._router = SessionRouter(door, member.number, member.board, Relay(member.switchboard))
         return self._router
 
@@ -115,7 +139,7 @@ class WorkerServer(HttpServer):
         super().__init__(application, announce, hurry, processes=member.board.workers)
         self._member = member
         self._report = report
-        self._receptionist = Receptionist(member.switchboard.own, answer=sessions.answer, note=_pass_over)
+        self._receptionist = Receptionist(member.switchboard.own, answer=sessions.answer, note=sessions.note)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to take requests, and say so."""
@@ -146,24 +170,3 @@ class WorkerServer(HttpServer):
         # First: the sessions that others' requests belong to end with the application.
         await self._receptionist.stop(PATIENCE)
         await super().shutdown([])
-
-
-def _pass_over(_: Question) -> None:
-    """Workers are told nothing."""
-
-
-def _count_requests(app: ASGIApp, member: Membership) -> ASGIApp:
-    """Count the requests that are being answered, for which the background work stands back."""
-
-    async def count(scope: Scope, receive: Receive, send: Send) -> None:
-        # A GET may be a stream that stands open.
-        if scope["type"] != "http" or scope["method"] == "GET":
-            await app(scope, receive, send)
-            return
-        member.board.add_requests(member.number, 1)
-        try:
-            await app(scope, receive, send)
-        finally:
-            member.board.add_requests(member.number, -1)
-
-    return count

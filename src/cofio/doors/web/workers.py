@@ -10,6 +10,7 @@ from asyncio import CancelledError, wrap_future
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from enum import Enum, auto
 from time import monotonic
 from typing import TypeVar
@@ -148,7 +149,8 @@ class Workers:
         if is_gone is not None and is_gone():
             return _Skip.NO_CLIENT
         try:
-            return work()
+            with nullcontext() if self._load is None else self._load.count_work():
+                return work()
         finally:
             self._average += WEIGHT * (monotonic() - begin - self._average)
 
