@@ -20,7 +20,7 @@ from .jobs import Jobs, QueueState, check_room, sum_usage
 
 PATIENCE = 2.0  # seconds beyond those that a wait may take, in which the background process answers
 LATE = 5.0  # seconds without a sign of it, after which it does not get on
-MAX_TROUBLE = 500  # characters of what it says is wrong
+MAX_TROUBLE = 250  # characters of what it says is wrong: each may take twelve bytes of the report
 LONGEST_SILENCE = 30.0  # seconds without a sign of it, after which the server is not well
 
 
