@@ -14,6 +14,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from ...values.errors import Unavailable
+from .log_reserve import is_log_empty
 
 Access = Literal["write", "read", "immutable"]
 """How a database is opened: immutable, when no file can be made beside it and no other process has it open."""
@@ -33,7 +34,7 @@ def find_access(path: Path) -> Access:
     log, shared = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
     if _may_write(path.parent) or (log.exists() and shared.exists()):
         return "read"
-    if log.exists() and log.stat().st_size:
+    if not is_log_empty(log):
         raise Unavailable(
             f"{path} is on a disk or in a folder that is read-only, and its newest changes are still in {log.name}:"
             " copy the folder to where it can be written, and open the copy"
