@@ -339,9 +339,7 @@ class Database:
                 raise Unavailable("the memory is closed")
             self.verify()
             with translate_errors(self.path):
-                retry_while_busy(lambda: self._writer.execute("BEGIN IMMEDIATE"))
-                if self._reserve is not None:
-                    self._reserve.replenish()
+                self._begin()
                 for job in jobs:
                     self._run(job, alone=len(jobs) == 1)
                 if all(job.error is not None for job in jobs):
@@ -363,6 +361,14 @@ class Database:
         finally:
             for job in jobs:
                 job.done = True
+
+    def _begin(self) -> None:
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+        except (apsw.BusyError, apsw.LockedError):
+            retry_while_busy(lambda: self._writer.execute("BEGIN IMMEDIATE"))
+        if self._reserve is not None:
+            self._reserve.replenish(self._written_files.last_size)
 
     def _run(self, job: _Job[object], *, alone: bool) -> None:
         """Do one job's work; undo it, and nothing else, when it fails for a reason of its own."""

@@ -60,6 +60,8 @@ class OpenFiles:
     def __init__(self, paths: Iterable[Path] = (), *, unchanged: bool = False) -> None:
         """With `unchanged`, a file that was only written to counts as another, too."""
         self._unchanged = unchanged
+        self.last_size = 0
+        """How large the last of them was when it was last looked at."""
         self._marks = tuple((str(path), self._mark(str(path))) for path in paths)
 
     def are_there(self) -> bool:
@@ -79,6 +81,7 @@ class OpenFiles:
             found = os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        self.last_size = found.st_size
         if self._unchanged:
             return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
         return found.st_dev, found.st_ino

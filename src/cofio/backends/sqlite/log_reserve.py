@@ -29,20 +29,21 @@ class LogReserve:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._name = str(path)
         self._refused_size = 0
         """The size at which the disk had no room for more; it is not asked again before the log has another."""
 
-    def replenish(self) -> None:
-        """Make the file longer if a commit has done so: then there was no room left."""
+    def replenish(self, size: int) -> None:
+        """Make the file longer if a commit has done so, after which it had that size: then there was no room left."""
+        if size % STEP == 0 or size == self._refused_size:
+            return
         with suppress(FileNotFoundError):  # which is found out, and said, after the commit
-            size = os.stat(self._name).st_size
-            if size % STEP and size != self._refused_size:
+            size = os.stat(self._path).st_size  # others may have written since
+            if size % STEP:
                 self._extend(size, (size + MORE) // STEP * STEP)
 
     def refill(self) -> bool:
         """Give the file of a log that was just emptied room for some commits; False when others were faster."""
-        return os.stat(self._name).st_size == 0 and self._extend(0, STEP)
+        return os.stat(self._path).st_size == 0 and self._extend(0, STEP)
 
     def _extend(self, size: int, wanted: int) -> bool:
         """Add zeros to the file, unless the disk is nearly full."""
