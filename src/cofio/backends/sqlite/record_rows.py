@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -105,6 +105,12 @@ def decode_tags(stored: str) -> tuple[str, ...]:
     return tuple(json.loads(stored))
 
 
+@cache
+def _make_tag_insert(count: int) -> str:
+    """The statement that adds so many tags to a record, of which there are never many."""
+    return f"INSERT INTO tag (tag, no) VALUES {', '.join(['(?, ?)'] * count)}"
+
+
 def _pack(vector: Sequence[float]) -> bytes:
     """A vector in its stored form: float32, little endian."""
     return _swap_bytes(array.array("f", vector)).tobytes()
@@ -151,12 +157,12 @@ class RecordRows:
 
     def by_key(self, scope: Scope, kind: Kind, key: str) -> Record | None:
         """The record with this key, even if it has expired."""
-        return self._one(_BY_KEY, scope.path, kind.value, key)
+        return self._one(_BY_KEY, scope.path, kind, key)
 
     def by_digest(self, scope: Scope, kind: Kind, digest: bytes) -> Record | None:
         """The oldest record of the scope and kind with this digest that has not expired."""
         # There is none, nearly always: the rest, and its ORDER BY, would take six times as long.
-        rows = fetch(self._connection, _WITH_DIGEST, (digest, scope.path, kind.value, self._at))
+        rows = fetch(self._connection, _WITH_DIGEST, (digest, scope.path, kind, self._at))
         return self._one(_BY_ROW, min(rows)[0]) if rows else None
 
     def ids(self, prefix: str, limit: int) -> list[str]:
@@ -280,10 +286,10 @@ class RecordTransaction(RecordRows):
         self._do(
             _INSERT,
             (
-                row, record.id, scope, record.kind.value, record.key, row, row, text.words,
+                row, record.id, scope, record.kind, record.key, row, row, text.words,
                 text.digest, record.parent, record.position, record.author, self._to_micros(record.created_at),
                 self._to_micros(record.updated_at), None if record.expires_at is None else to_micros(record.expires_at),
-                record.version, record.importance.value, record.source, text.tags, record.title, text.data, record.text,
+                record.version, record.importance, record.source, text.tags, record.title, text.data, record.text,
             ),
         )  # fmt: skip
         self._store_tags(row, record.tags)
@@ -302,7 +308,7 @@ class RecordTransaction(RecordRows):
             _UPDATE if place == new_place else _UPDATE_ALL,
             (
                 self._seq, self._seq if restated else text_seq, text.words, text.digest,
-                self._to_micros(record.updated_at), record.version, record.importance.value, record.source, text.tags,
+                self._to_micros(record.updated_at), record.version, record.importance, record.source, text.tags,
                 record.title, text.data, record.text, *(() if place == new_place else new_place), row,
             ),
         )  # fmt: skip
@@ -353,8 +359,7 @@ class RecordTransaction(RecordRows):
     def _store_tags(self, row: int, tags: Sequence[str]) -> None:
         if tags:
             folded = {tag.casefold() for tag in tags}
-            values = ", ".join(["(?, ?)"] * len(folded))
-            self._do(f"INSERT INTO tag (tag, no) VALUES {values}", [each for tag in folded for each in (tag, row)])
+            self._do(_make_tag_insert(len(folded)), [each for tag in folded for each in (tag, row)])
 
     def _to_micros(self, moment: datetime) -> int:
         return self._at if moment is self.now else to_micros(moment)  # as it is for most
