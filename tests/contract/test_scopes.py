@@ -51,6 +51,18 @@ def test_the_empty_scope_sees_everything_and_exactly_only_itself(
     assert memory.scopes() == {Scope(): 1, deep.scope: 1}
 
 
+def test_a_list_is_in_order_whether_one_scope_or_more_are_under_its_own(memory: Engine) -> None:
+    drafts = [Draft(scope=Scope("acme", "only"), text=f"note {number}") for number in range(4)]
+    written = [memory.write_many([draft])[0] for draft in drafts]
+    memory.write(Scope("elsewhere"), text="another")
+    assert memory.list(Scope("acme")) == written[::-1]
+    assert memory.list(Scope("acme"), newest=False, limit=2, offset=1) == written[1:3]
+    assert memory.list(Scope("acme"), exact=True) == []
+    assert memory.list(Scope("nowhere")) == []
+    written.append(memory.write(Scope("acme"), text="the scope's own"))
+    assert memory.list(Scope("acme")) == written[::-1]
+
+
 def test_a_scope_contains_what_begins_with_all_of_its_names() -> None:
     assert Scope("acme", "team") in Scope("acme")
     assert Scope("acme") in Scope("acme")

@@ -17,6 +17,7 @@ from cofio.text.tokenizer import (
     find_snippet,
     split_query,
     split_record,
+    split_stored,
     split_words,
 )
 from cofio.values.records import json_words
@@ -69,6 +70,22 @@ def test_a_record_is_found_by_the_words_of_each_of_its_fields(
     found_by = set(words)
     for part in (title, text, *tags, author, key or ""):
         assert set(split_query(part)) <= found_by
+
+
+@given(title=texts, text=texts, tags=st.lists(texts, max_size=3), author=texts)
+def test_a_record_has_the_words_of_all_its_fields_written_below_each_other(
+    title: str, text: str, tags: list[str], author: str
+) -> None:
+    """Stores hold words, and counts of them, that were made so."""
+    whole = "\n".join(part for part in (title, title, *tags, author, text) if part)
+    found_by = split_record(title=title, text=text, tags=tags, author=author, key=None, data=None)
+    assert sorted(found_by) == sorted(split_words(whole))
+
+
+def test_what_was_split_a_moment_ago_is_not_changed_by_who_asked_for_it() -> None:
+    first = split_stored("The parseDate function")
+    first.append("spoilt")
+    assert split_stored("The parseDate function") == split_words("The parseDate function")
 
 
 def test_data_is_searched_only_where_there_is_no_text() -> None:

@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cofio import Draft, Engine, Query, Scope, Settings
-from cofio.backends.sqlite import SqliteBackend, database, upkeep, vector_codes
+from cofio.backends.sqlite import SqliteBackend, database, log_reserve, upkeep, vector_codes
+from cofio.backends.sqlite.log_reserve import LogReserve
 from cofio.backends.upkeep_interface import Tidy
 
 from .power import Event, Recorder, image
@@ -44,6 +45,22 @@ class Recording:
         return self.states[sure if self.sync == "full" else 0 : sure + 1 + under_way]
 
 
+@contextmanager
+def recording_room(log: list[Event]) -> Iterator[None]:
+    """Records the zeros that make the log's file longer, too: they are written past SQLite."""
+    extend = LogReserve._extend
+
+    def extend_and_record(self: LogReserve, size: int, wanted: int) -> bool:
+        done = extend(self, size, wanted)
+        if done:
+            log.append(Event("write", "memory.db-wal", size, bytes(wanted - size)))
+        return done
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LogReserve, "_extend", extend_and_record)
+        yield
+
+
 def record(folder: Path, sync: str) -> Recording:
     """Work on a new store and record it."""
     disk, choose = Recorder(), random.Random(1)
@@ -58,7 +75,10 @@ def record(folder: Path, sync: str) -> Recording:
         state = {**made.states[-1], **after}
         made.states.append({ref: holds for ref, holds in state.items() if holds is not None})
 
-    with Engine(SqliteBackend(folder / "store", sync=sync, vfs=disk.name), settings=QUIET) as engine:
+    with (
+        recording_room(disk.log),
+        Engine(SqliteBackend(folder / "store", sync=sync, vfs=disk.name), settings=QUIET) as engine,
+    ):
         for number in range(scaled(9, 20)):
             batch = [Draft(scope=THERE, id=f"b{number}n{n}", text=f"ub{number}n{n} {'x' * 3000}") for n in range(3)]
             with change({f"w{number}": (HERE, f"uw{number}")}):
@@ -88,6 +108,8 @@ def recording(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         patch.setattr(database, "CHECKPOINT_PAGES", 120)
         patch.setattr(vector_codes, "TAIL", 4)
         patch.setattr(upkeep, "TRUNCATE_EVERY", 0.0)
+        patch.setattr(log_reserve, "STEP", 2**13)
+        patch.setattr(log_reserve, "MORE", 2**15)
         return record(tmp_path_factory.mktemp("recorded"), request.param)
 
 
@@ -118,6 +140,8 @@ def test_a_power_cut_before_or_after_any_sync_keeps_what_was_acknowledged(record
     choose = random.Random(2)
     syncs = [place for place, event in enumerate(recording.log) if event.what == "sync"]
     assert len(syncs) > 10
+    has_room = any(event.file == "memory.db-wal" and len(event.data) > 4096 for event in recording.log)
+    assert has_room == (recording.sync == "full")
     for place in syncs:
         for _ in range(scaled(1, 4)):
             verify(recording, place, choose, tmp_path)

@@ -84,8 +84,8 @@ class UnembeddedRecords(Protocol):
 class Searcher(Protocol):
     """A search within one Bounds: no call returns anything that is outside of them.
 
-    `candidates` and `nearest` take a snapshot of the store, which includes every write that was acknowledged before, by
-    any process; `around` and `records` answer from that snapshot.
+    `candidates`, `find_records` and `nearest` take a snapshot of the store, which includes every write that was
+    acknowledged before, by any process; `around` and `records` answer from that snapshot.
     """
 
     def candidates(
@@ -99,6 +99,9 @@ class Searcher(Protocol):
         Raises:
             Invalid: the vector has another size than the embedder's vectors in this store.
         """
+
+    def find_records(self, words: Sequence[str], limit: int) -> list[Record]:
+        """Return the `limit` records that match the words best."""
 
     def find_unembedded(self, embedder: str, limit: int, most: int) -> UnembeddedRecords | None:
         """Return up to `limit` of the records that changed lately and have no vector of this embedder yet.

@@ -16,7 +16,7 @@ from ..embed import Embedder
 from ..text.tokenizer import match_words, split_query, split_words
 from ..values.errors import Invalid, Unavailable
 from ..values.query import Bounds, Hit, Page, Query, SearchReport, Signal, Why
-from ..values.records import Draft, Record, Similar
+from ..values.records import Draft, Similar
 from . import ranking
 from .ranking import Positions
 
@@ -314,19 +314,13 @@ def like(draft: Draft) -> Bounds:
     return Bounds(scope=draft.scope, exact=True, kinds=(draft.kind,), filter=None)
 
 
-def find_records(searcher: Searcher, asked: Sequence[str], limit: int) -> list[Record]:
-    """Return the records that match the words best, in no order."""
-    found = searcher.candidates(asked, None, None, depth=limit, flat_depth=limit)
-    return list(searcher.records(list(found.rows)).values())
-
-
 def find_duplicates(searcher: Searcher, draft: Draft) -> tuple[Similar, ...]:
     """Return the records that say nearly the same as a draft, the most alike first."""
     mine = set(split_words(draft.text))
     if not mine:
         return ()
     alike = []
-    for record in find_records(searcher, tuple(mine), ALIKE_CANDIDATES):
+    for record in searcher.find_records(tuple(mine), ALIKE_CANDIDATES):
         theirs = set(split_words(record.text))
         likeness = len(mine & theirs) / len(mine | theirs)
         if likeness >= ALIKE:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ..backends.search_interface import Searcher
-from ..text.tokenizer import STOP_WORDS, split_query, split_words
+from ..text.tokenizer import STOP_WORDS, split_query, split_stored, split_words
 from ..values.records import Draft, Record, Similar
-from .search import find_records
 
 TOPIC_WORDS, CANDIDATES = 2, 3  # words that are looked up, and records that are compared
 READ = 1_000  # characters of each text that are compared
@@ -79,10 +78,10 @@ class _Gist:
     @classmethod
     def of(cls, record: Draft | Record) -> _Gist:
         """What is compared of this record."""
-        title, text, head = frozenset(split_words(record.title)), record.text[:READ], record.title
+        title, text, head = frozenset(split_stored(record.title)), record.text[:READ], record.title
         for mark in (":", " - ", " – ", " — "):
             head = head.partition(mark)[0]
-        return cls(title, split_query(head), title.union(split_words(text)) - _STOPS, text)
+        return cls(title, split_query(head), title.union(split_stored(text)) - _STOPS, text)
 
     @cached_property
     def numbers(self) -> frozenset[str]:
@@ -98,7 +97,7 @@ class _Gist:
 def find_related(searcher: Searcher, draft: Draft) -> tuple[Similar, ...]:
     """Return the records that say nearly the same as a draft or may contradict it, the most alike first."""
     topic = _pick_words(draft)
-    return tuple(_compare(draft, find_records(searcher, topic, CANDIDATES))) if topic else ()
+    return tuple(_compare(draft, searcher.find_records(topic, CANDIDATES))) if topic else ()
 
 
 def _pick_words(draft: Draft) -> tuple[str, ...]:

@@ -54,14 +54,17 @@ def sum_telling(weights: Sequence[float]) -> float:
     return sum(weights[:TELLING])
 
 
-def length_norm(length: int, average: float) -> float:
-    """Return what BM25 adds to a word's count, in a record of `length` words where the average has `average`."""
-    return K1 * (1 - B + B * (length / average))
+def make_word_scorer(weight: float, average: float) -> Callable[[int, int], float]:
+    """Return BM25's score of a word, by how often it stands in a record and how many words the record has.
 
+    The `average` is how many words a record has.
+    """
+    most, shortest, per_word = weight * (K1 + 1), K1 * (1 - B), K1 * B / average
 
-def score_word(weight: float, count: int, norm: float) -> float:
-    """Return BM25's score of a word that stands `count` times in a record."""
-    return weight * count * (K1 + 1) / (count + norm)
+    def score_word(count: int, length: int) -> float:
+        return most * count / (count + shortest + per_word * length)
+
+    return score_word
 
 
 def make_scorer(average: float, telling: float) -> Callable[[float, int], WordScore]:

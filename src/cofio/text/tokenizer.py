@@ -20,6 +20,7 @@ MAX_WORD = 64
 LONGEST_NAME = 200  # a longer run of letters and digits is a blob, not a name to be taken apart
 SNIPPET = 200
 SEEN = 20_000  # characters of a long text that a snippet is looked for in
+REMEMBERED, SHORT = 512, 2_000  # texts, of so many characters at most, whose words are remembered
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
@@ -41,7 +42,7 @@ _ACCENTS = re.compile(  # Latin, Greek and Cyrillic accents, Hebrew points, Arab
 )
 _LANGUAGE = re.compile(r"\b([A-Za-z])(\+\+|#)")
 _CAMEL = re.compile(r"[A-Z](?<=[a-z0-9][A-Z])")  # in this order: there are fewer capitals to look at
-_RUN = re.compile(r"[A-Za-z0-9]+")
+_CAMEL_RUN = re.compile(r"(?<![A-Za-z0-9])[A-Z]*+[a-z0-9]++[A-Z][A-Za-z0-9]*+")  # never steps back: long runs are slow
 _CAMEL_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 
 STOP_WORDS = frozenset(
@@ -79,6 +80,11 @@ def split_words(text: str) -> list[str]:
     return _finish(_split_parts(text))
 
 
+def split_stored(text: str) -> list[str]:
+    """The same for a text that is being stored, or was: it is soon split again, to be compared or indexed."""
+    return _finish(_split_stored(text))
+
+
 @lru_cache(maxsize=512)
 def split_query(text: str) -> tuple[str, ...]:
     """The distinct words to look for: those of `text` less the stop words, unless it has no others."""
@@ -91,12 +97,13 @@ def split_record(
     *, title: str, text: str, tags: Iterable[str], author: str, key: str | None, data: Json
 ) -> Sequence[str]:
     """The words a record is found by: its title twice over, text, tags, author, key and, lacking text, data."""
-    return split_words(_join_record(title, text, tags, author, key, data))
+    parts = _list_parts(title, text, tags, author, key, data)
+    return _finish([word for part in parts for word in _split_stored(part)])
 
 
 def count_words(*, title: str, text: str, tags: Iterable[str], author: str, key: str | None, data: Json) -> int:
     """Return how many words `split_record` makes of a record, without making them: every write has to know."""
-    return len(_split_parts(_join_record(title, text, tags, author, key, data)))
+    return sum([len(_split_stored(part)) for part in _list_parts(title, text, tags, author, key, data)])
 
 
 def build_embed_text(*, title: str, text: str, tags: Iterable[str], data: Json) -> str:
@@ -128,20 +135,27 @@ def find_snippet(text: str, queried: tuple[str, ...], width: int = SNIPPET) -> s
     return ("…" if start else "") + flat[start : start + width].strip() + ("…" if start + width < len(flat) else "")
 
 
-def _join_record(title: str, text: str, tags: Iterable[str], author: str, key: str | None, data: Json) -> str:
-    """Return all that a record is found by, as one text."""
-    parts = [title, title, *tags, author, key or "", text]
-    if not text:
-        parts.extend(json_words(data))
-    return "\n".join([part for part in parts if part])
+def _list_parts(title: str, text: str, tags: Iterable[str], author: str, key: str | None, data: Json) -> Iterable[str]:
+    """Return the texts that a record is found by, none of them empty."""
+    parts = [title, title, *tags, author, key or "", text or "\n".join(json_words(data))]
+    return filter(None, parts)
+
+
+def _split_stored(text: str) -> Sequence[str]:
+    return _split_short(text) if len(text) <= SHORT else _split_parts(text)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _split_short(text: str) -> Sequence[str]:
+    return _split_parts(text)
 
 
 def _split_parts(text: str) -> list[str]:
     """Words before stemming, with the parts of names such as `parseDate`."""
     plain = _split(text, single=True)
     if _CAMEL.search(text):
-        runs = [run for run in _RUN.findall(text) if not run.islower() and len(run) <= LONGEST_NAME]
-        plain += [part.lower() for run in runs if _CAMEL.search(run) for part in _CAMEL_PART.findall(run)]
+        runs = [run for run in _CAMEL_RUN.findall(text) if len(run) <= LONGEST_NAME]
+        plain += [part.lower() for run in runs for part in _CAMEL_PART.findall(run)]
     return plain
 
 
@@ -164,5 +178,5 @@ def _split(text: str, *, single: bool) -> list[str]:
     return found
 
 
-def _finish(plain: list[str]) -> list[str]:
-    return [_stems[word] for word in plain]
+def _finish(plain: Iterable[str]) -> list[str]:
+    return list(map(_stems.__getitem__, plain))

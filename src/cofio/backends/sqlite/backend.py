@@ -125,9 +125,10 @@ class SqliteBackend:
             return result
 
         result = self._database.write(run)
-        # What was committed has succeeded, whatever comes of this: the background work does it otherwise.
-        with suppress(CofioError, apsw.Error, OSError):
-            self.derived.bound_tail(*size)
+        if self.derived.may_have_long_tail(*size):
+            # What was committed has succeeded, whatever comes of this: the background work does it otherwise.
+            with suppress(CofioError, apsw.Error, OSError):
+                self.derived.bound_tail(*size)
         return result
 
     @contextmanager

@@ -19,10 +19,11 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import apsw
 
-from ...system.disk import find_sync_pragmas
+from ...system.disk import find_sync_pragmas, sync_path
 from ...system.safe_files import open_file
 from ...values.errors import CofioError, Unavailable
 from .database_files import GONE, READ_ONLY, Access, OpenFiles, find_access, make_immutable_uri
+from .log_reserve import LogReserve, is_log_empty
 
 T = TypeVar("T")
 
@@ -33,6 +34,7 @@ programs that know no more can use a store as long as there is nothing in it tha
 PATIENCE = 60.0  # seconds that a caller waits for another process before it gets an error
 GROUP = 64  # the most callers whose writes share one commit
 CHECKPOINT_PAGES = 4000  # a backstop: the background work checkpoints earlier
+FRAME_HEADER = 24  # bytes before each page in the log
 CACHE_KIB = 8000
 IDLE_READERS = 8  # idle connections kept for the next readers
 _log = logging.getLogger("cofio.store")
@@ -73,6 +75,9 @@ class Database:
         self._closed = False
         self._is_commit_uncertain = False
         self._is_gone = False
+        self._log_path = path.with_name(f"{path.name}-wal")
+        # Only a commit that is synced waits for the file to become longer.
+        self._reserve = LogReserve(self._log_path) if sync == "full" else None
         self._files = self._written_files = OpenFiles()
         with translate_errors(path):
             self._access: Access = find_access(path)
@@ -84,11 +89,10 @@ class Database:
                     _check_schema(self._writer, path, load_migrations()[-1][0])
                 else:
                     migrate(self._writer, path, load_migrations(), upto=NEEDED_SCHEMA)
-                log = path.with_name(f"{path.name}-wal")
                 if self._access == "immutable":
-                    self._files = OpenFiles([path, log], unchanged=True)
+                    self._files = OpenFiles([path, self._log_path], unchanged=True)
                 else:
-                    self._files, self._written_files = OpenFiles([path]), OpenFiles([path, log])
+                    self._files, self._written_files = OpenFiles([path]), OpenFiles([path, self._log_path])
                 self._verify_connection(self._writer)
             except BaseException:
                 self._disconnect(self._writer)
@@ -210,23 +214,38 @@ class Database:
 
         Others wait no longer for it than for a commit: what the log holds should be in the database already.
         """
-        if self.read_only or not self._log_size():  # to empty it again would be a change for all who watch the file
+        if self.read_only or is_log_empty(self._log_path):  # to empty it again would be a change for all who watch it
             return True
         with self.borrow() as connection:
             connection.set_busy_handler(None)
             try:
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                self._refill_log(connection)
             except (apsw.BusyError, apsw.LockedError):
-                return False
+                return is_log_empty(self._log_path)
             finally:
                 connection.set_busy_handler(_BusyHandler())
         return True
 
-    def _log_size(self) -> int:
+    def _refill_log(self, connection: apsw.Connection) -> None:
+        """Give a log that was just emptied room for the next commits."""
+        if self._reserve is None:
+            return
+        connection.execute("BEGIN IMMEDIATE")
         try:
-            return os.stat(f"{self.path}-wal").st_size
-        except FileNotFoundError:
+            is_longer = self._reserve.refill()
+        finally:
+            connection.execute("ROLLBACK")
+        if is_longer:
+            sync_path(self._log_path)  # which the next commit would have to wait for
+
+    def measure_log(self) -> int:
+        """Return how many bytes the write-ahead log has, without the room ahead of it."""
+        if self._access == "immutable":
             return 0
+        with self.borrow() as connection:
+            pages, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+            return int(pages) * (int(connection.pragma("page_size")) + FRAME_HEADER)
 
     def vacuum(self, *, in_memory: bool) -> None:
         """Rewrite the database. The pages that SQLite rearranges keep copies of what lay there, deleted or not.
@@ -330,7 +349,7 @@ class Database:
                 raise Unavailable("the memory is closed")
             self.verify()
             with translate_errors(self.path):
-                retry_while_busy(lambda: self._writer.execute("BEGIN IMMEDIATE"))
+                self._begin()
                 for job in jobs:
                     self._run(job, alone=len(jobs) == 1)
                 if all(job.error is not None for job in jobs):
@@ -352,6 +371,14 @@ class Database:
         finally:
             for job in jobs:
                 job.done = True
+
+    def _begin(self) -> None:
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+        except (apsw.BusyError, apsw.LockedError):
+            retry_while_busy(lambda: self._writer.execute("BEGIN IMMEDIATE"))
+        if self._reserve is not None:
+            self._reserve.replenish(self._written_files.last_size)
 
     def _run(self, job: _Job[object], *, alone: bool) -> None:
         """Do one job's work; undo it, and nothing else, when it fails for a reason of its own."""

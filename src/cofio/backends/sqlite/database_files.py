@@ -14,6 +14,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from ...values.errors import Unavailable
+from .log_reserve import is_log_empty
 
 Access = Literal["write", "read", "immutable"]
 """How a database is opened: immutable, when no file can be made beside it and no other process has it open."""
@@ -33,7 +34,7 @@ def find_access(path: Path) -> Access:
     log, shared = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
     if _may_write(path.parent) or (log.exists() and shared.exists()):
         return "read"
-    if log.exists() and log.stat().st_size:
+    if not is_log_empty(log):
         raise Unavailable(
             f"{path} is on a disk or in a folder that is read-only, and its newest changes are still in {log.name}:"
             " copy the folder to where it can be written, and open the copy"
@@ -59,6 +60,8 @@ class OpenFiles:
     def __init__(self, paths: Iterable[Path] = (), *, unchanged: bool = False) -> None:
         """With `unchanged`, a file that was only written to counts as another, too."""
         self._unchanged = unchanged
+        self.last_size = 0
+        """How large the last of them was when it was last looked at."""
         self._marks = tuple((str(path), self._mark(str(path))) for path in paths)
 
     def are_there(self) -> bool:
@@ -78,6 +81,7 @@ class OpenFiles:
             found = os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        self.last_size = found.st_size
         if self._unchanged:
             return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
         return found.st_dev, found.st_ino

@@ -117,14 +117,18 @@ class WordSearch:
         return query.boolean_query(must)
 
     def _score_tail(self, tail: Tail, fresh: dict[str, dict[int, int]]) -> list[tuple[int, WordScore, int]]:
-        scores: dict[int, float] = {}
+        versions, scores = tail.versions, dict[int, float]()
         for word, weight, _ in self._weights:
+            score_word = bm25.make_word_scorer(weight, self._average)
             for seq, count in fresh[word].items():
-                norm = bm25.length_norm(tail.versions[seq].length, self._average)
-                scores[seq] = scores.get(seq, 0.0) + bm25.score_word(weight, count, norm)
-        versions = ((tail.versions[seq], score, seq) for seq, score in scores.items())
-        found = [(version.row, self.score(score, version.length), seq) for version, score, seq in versions]
-        return sorted(found, key=lambda each: (-each[1].score, -each[0]))
+                scores[seq] = scores.get(seq, 0.0) + score_word(count, versions[seq].length)
+        ranked = []
+        for seq, bm25_score in scores.items():
+            row, _, length = versions[seq]
+            score = self.score(bm25_score, length)
+            ranked.append((score[0], row, score, seq))
+        ranked.sort(reverse=True)  # by the score and then by the row, which no two have in common
+        return [(row, score, seq) for _, row, score, seq in ranked]
 
 
 def _make_scope_facets(bounds: Bounds) -> Iterator[str]:

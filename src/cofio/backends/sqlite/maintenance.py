@@ -60,6 +60,7 @@ class SqliteMaintenance:
     def stats(self, embedder: str | None) -> Stats:
         """Numbers about the store, among them how many records wait for a vector of this embedder."""
         folder = self._folder
+        bytes_log = self._database.measure_log()
         with self._database.snapshot() as connection:
             state = IndexState.read(connection)
             vectors: list[tuple[str, int]] = fetch(
@@ -86,8 +87,8 @@ class SqliteMaintenance:
             threads=threads,
             schema=int(schema),
             software=("sqlite", apsw.sqlite_lib_version()),
-            bytes_database=sum(_size(folder / name) for name in ("memory.db", "memory.db-wal")),
-            bytes_log=_size(folder / "memory.db-wal"),
+            bytes_database=_size(folder / "memory.db") + bytes_log,
+            bytes_log=bytes_log,
             bytes_index=sum(_size(file) for file in (folder / "index").rglob("*")),
             bytes_vectors=sum(_size(file) for file in (folder / "vectors").rglob("*")),
             background_fault=state.fault,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import array
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import takewhile
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import apsw
 
@@ -41,6 +42,7 @@ Row: TypeAlias = tuple[
 HeadingRow: TypeAlias = tuple[str, bytes, str, str | None, str, str, str, str, int]
 
 _IN_SCOPE = "scope = (SELECT no FROM scope WHERE path = ?)"
+_SCOPES_UNDER = "SELECT path FROM scope WHERE path >= ? AND path < ? LIMIT 2"
 _LIVE = "(expires_at IS NULL OR expires_at > ?)"
 _INSERT = f"INSERT INTO record VALUES ({','.join('?' * 22)})"
 _PLACE = "scope, key, parent, position, author, expires_at"  # what most changes leave as it was, and indexes are over
@@ -80,13 +82,16 @@ def decode_record(row: Row) -> Record:
     ))  # fmt: skip
 
 
-def decode_heading(row: HeadingRow) -> Heading:
-    """The heading of a row of HEADING."""
-    record_id, path, kind, key, title, tags, importance, author, updated_at = row
-    return tuple.__new__(Heading, (  # a third faster than to call it
-        record_id, _scope(path), _kinds[kind], key, title, decode_tags(tags), _importances[importance], author,
-        from_micros(updated_at),
-    ))  # fmt: skip
+def decode_headings(rows: Iterable[HeadingRow]) -> list[Heading]:
+    """The headings of rows of HEADING."""
+    make = tuple.__new__  # a third faster than to call Heading
+    return [
+        make(Heading, (
+            record_id, _scope(path), _kinds[kind], key, title, decode_tags(tags), _importances[importance], author,
+            from_micros(updated_at),
+        ))
+        for record_id, path, kind, key, title, tags, importance, author, updated_at in rows
+    ]  # fmt: skip
 
 
 @lru_cache(maxsize=10_000)
@@ -98,6 +103,12 @@ def _scope(path: bytes) -> Scope:
 def decode_tags(stored: str) -> tuple[str, ...]:
     """A record's tags from their stored form."""
     return tuple(json.loads(stored))
+
+
+@cache
+def _make_tag_insert(count: int) -> str:
+    """The statement that adds so many tags to a record, of which there are never many."""
+    return f"INSERT INTO tag (tag, no) VALUES {', '.join(['(?, ?)'] * count)}"
 
 
 def _pack(vector: Sequence[float]) -> bytes:
@@ -146,12 +157,12 @@ class RecordRows:
 
     def by_key(self, scope: Scope, kind: Kind, key: str) -> Record | None:
         """The record with this key, even if it has expired."""
-        return self._one(_BY_KEY, scope.path, kind.value, key)
+        return self._one(_BY_KEY, scope.path, kind, key)
 
     def by_digest(self, scope: Scope, kind: Kind, digest: bytes) -> Record | None:
         """The oldest record of the scope and kind with this digest that has not expired."""
         # There is none, nearly always: the rest, and its ORDER BY, would take six times as long.
-        rows = fetch(self._connection, _WITH_DIGEST, (digest, scope.path, kind.value, self._at))
+        rows = fetch(self._connection, _WITH_DIGEST, (digest, scope.path, kind, self._at))
         return self._one(_BY_ROW, min(rows)[0]) if rows else None
 
     def ids(self, prefix: str, limit: int) -> list[str]:
@@ -171,11 +182,11 @@ class RecordRows:
 
     def list(self, bounds: Bounds, window: Window) -> Records:
         """Records within bounds that have not expired."""
-        return [decode_record(row) for row in self._select(COLUMNS, bounds, window)]
+        return list(map(decode_record, self._select(COLUMNS, bounds, window)))
 
     def headings(self, bounds: Bounds, window: Window) -> Headings:
         """The same without their texts, which are not read."""
-        return [decode_heading(row) for row in self._select(HEADING, bounds, window)]
+        return decode_headings(self._select(HEADING, bounds, window))
 
     def count(self, bounds: Bounds) -> int:
         """How many records within bounds have not expired."""
@@ -202,13 +213,22 @@ class RecordRows:
         row = self._do(sql, values).get
         return None if row is None else decode_record(row)
 
-    def _select(self, columns: str, bounds: Bounds, window: Window) -> apsw.Cursor:
-        condition = within(bounds, self._at, by_row=False)
+    def _select(self, columns: str, bounds: Bounds, window: Window) -> Sequence[Any]:
+        condition = within(self._narrow(bounds), self._at, by_row=False)
         order = _ORDERS[window.order].format("DESC" if window.newest else "ASC")
-        return self._do(
+        return fetch(
+            self._connection,
             f"SELECT {columns} FROM record WHERE {condition.sql} ORDER BY {order} LIMIT ? OFFSET ?",
             (*condition.values, window.limit, window.offset),
         )
+
+    def _narrow(self, bounds: Bounds) -> Bounds:
+        """The bounds of the one scope that there is within these, if there is only one: its records are in order."""
+        if bounds.exact or bounds.filter is not None or not bounds.scope.names:
+            return bounds  # with a filter, SQLite would walk through the scope to find a few
+        path = bounds.scope.path
+        found = fetch(self._connection, _SCOPES_UNDER, (path, path + b"\xff"))
+        return replace(bounds, scope=_scope(found[0][0]), exact=True) if len(found) == 1 else bounds
 
 
 class RecordTransaction(RecordRows):
@@ -266,10 +286,10 @@ class RecordTransaction(RecordRows):
         self._do(
             _INSERT,
             (
-                row, record.id, scope, record.kind.value, record.key, row, row, text.words,
+                row, record.id, scope, record.kind, record.key, row, row, text.words,
                 text.digest, record.parent, record.position, record.author, self._to_micros(record.created_at),
                 self._to_micros(record.updated_at), None if record.expires_at is None else to_micros(record.expires_at),
-                record.version, record.importance.value, record.source, text.tags, record.title, text.data, record.text,
+                record.version, record.importance, record.source, text.tags, record.title, text.data, record.text,
             ),
         )  # fmt: skip
         self._store_tags(row, record.tags)
@@ -288,7 +308,7 @@ class RecordTransaction(RecordRows):
             _UPDATE if place == new_place else _UPDATE_ALL,
             (
                 self._seq, self._seq if restated else text_seq, text.words, text.digest,
-                self._to_micros(record.updated_at), record.version, record.importance.value, record.source, text.tags,
+                self._to_micros(record.updated_at), record.version, record.importance, record.source, text.tags,
                 record.title, text.data, record.text, *(() if place == new_place else new_place), row,
             ),
         )  # fmt: skip
@@ -337,8 +357,9 @@ class RecordTransaction(RecordRows):
             self._raised = True
 
     def _store_tags(self, row: int, tags: Sequence[str]) -> None:
-        for tag in {tag.casefold() for tag in tags} if tags else ():
-            self._do("INSERT INTO tag (tag, no) VALUES (?, ?)", (tag, row))
+        if tags:
+            folded = {tag.casefold() for tag in tags}
+            self._do(_make_tag_insert(len(folded)), [each for tag in folded for each in (tag, row)])
 
     def _to_micros(self, moment: datetime) -> int:
         return self._at if moment is self.now else to_micros(moment)  # as it is for most

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import cached_property
 from itertools import chain, compress, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import apsw
 
@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from .filter_columns import FilterColumns, RowFilter
     from .vector_codes import Codes, Nearest, VectorIndex
 
+T = TypeVar("T")
+
 DEEPER = 4  # how much further to look, when too few of the candidates turn out to be within bounds
 EXACT = 40  # how many of the nearest by int8 are scored from the vectors themselves
 FEW = 4000  # so few records that pass a filter are named to the word index
@@ -57,6 +59,7 @@ REBUILD_AT_ONCE = 20_000  # a lost index of so few records is rebuilt before the
 _FLAT_ROW = "words, seq, text_seq, no, id"  # all that is needed of a row where none has a parent
 _ROW = f"{_FLAT_ROW}, scope, parent, position, author, created_at"
 _WORDS, _LAST_CHANGE, _TEXT_CHANGE, _CANDIDATE = 0, 1, 2, 3  # where in a row each stands or, the last, begins
+_WHOLE_ROW, _RECORD = f"words, seq, text_seq, no, {JSON_COLUMNS}", 4  # and where its record begins
 _NO_PARENT = tuple(Candidate._field_defaults.values())
 _HAS_PARENTS = "EXISTS (SELECT 1 FROM record WHERE parent IS NOT NULL)"
 _AMONG = "no IN (SELECT value FROM carray(?))"
@@ -134,15 +137,24 @@ class SqliteSearcher:
         self, words: Sequence[str], vector: Vector | None, embedder: str | None, *, depth: int, flat_depth: int
     ) -> Candidates:
         """Return the best records by words, and as many by vector."""
+        return self._run_search(
+            lambda search: search.candidates(words, vector, embedder, depth=depth, flat_depth=flat_depth),
+            by_words=bool(words),
+        )
+
+    def find_records(self, words: Sequence[str], limit: int) -> list[Record]:
+        """Return the records that match the words best."""
+        return self._run_search(lambda search: search.find_records(words, limit), by_words=True)
+
+    def _run_search(self, work: Callable[[SnapshotSearch], T], *, by_words: bool) -> T:
+        """Return what `work` finds on a new snapshot."""
         self._leave_snapshot()
-        snapshot = (self._indexes.open_snapshot if words else open_wordless_snapshot)(self._connection)
+        snapshot = (self._indexes.open_snapshot if by_words else open_wordless_snapshot)(self._connection)
         try:
-            search = self._search_on(snapshot)
-            return search.candidates(words, vector, embedder, depth=depth, flat_depth=flat_depth)
+            return work(self._search_on(snapshot))
         except IndexDamage:
             # Nothing that the damaged snapshot has shown was returned: another can replace it.
-            search = self._search_on(self._indexes.reopen_after_damage(self._connection, snapshot))
-            return search.candidates(words, vector, embedder, depth=depth, flat_depth=flat_depth)
+            return work(self._search_on(self._indexes.reopen_after_damage(self._connection, snapshot)))
 
     def find_unembedded(self, embedder: str, limit: int, most: int) -> SqliteUnembedded | None:
         """Return records that changed lately and have no vector of their present text."""
@@ -218,6 +230,8 @@ class SnapshotSearch:
         """The columns of those of them that are within the bounds."""
         self._passing: list[int] | None = None
         self._facts = _NO_FACTS
+        self._columns = _FLAT_ROW
+        """What is loaded of each row."""
         self._vector: Vector | None = None
         self._codes: list[Codes] = []
         self._cosines: dict[int, float] = {}
@@ -228,6 +242,7 @@ class SnapshotSearch:
     ) -> Candidates:
         """Return the best records by words, and as many by vector."""
         self._facts = self._read_facts(embedder)
+        self._columns = _ROW if self._facts.has_parents else _FLAT_ROW
         self._row_filter = self._open_row_filter(by_vector=vector is not None)
         word_depth = depth if self._facts.has_parents else flat_depth
         by_words: WordSearch | None = None
@@ -253,6 +268,17 @@ class SnapshotSearch:
             rows=self._make_candidates(chain(keyword, semantic)),
             backlog=self._find_backlog(embedder),
         )
+
+    def find_records(self, words: Sequence[str], limit: int) -> list[Record]:
+        """Return the records that match the words best."""
+        self._columns = _WHOLE_ROW  # nearly every row that is looked at becomes a record: one statement reads them
+        with translate_damage():
+            by_words = WordSearch(self._snapshot, words, self._bounds)
+        found = self._search_words(by_words, limit)
+        hits, tail = next(found, []), self._select_tail(by_words)
+        self._load(chain((row for row, _, _ in tail[:limit]), (hit.row for hit in hits)))
+        rows = self._pick_by_words(by_words, tail, chain([hits], found), limit)
+        return [_decode_json_row(self._within[row][_RECORD:]) for row in rows]
 
     def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:
         """Return the records near these under the same parent, but for those already weighed as candidates."""
@@ -288,8 +314,8 @@ class SnapshotSearch:
         for start in range(0, len(rows), RECORDS_AT_ONCE):
             sql = f"SELECT json_group_array(json_array(no, {JSON_COLUMNS})) FROM record WHERE {_AMONG}"
             some = _bind_numbers(rows[start : start + RECORDS_AT_ONCE])
-            for row, record_id, path, *columns in json.loads(self._connection.execute(sql, (some,)).get):
-                found[row] = decode_record((record_id, bytes.fromhex(path), *columns))
+            for row, *columns in json.loads(self._connection.execute(sql, (some,)).get):
+                found[row] = _decode_json_row(columns)
         return found
 
     # What the store and its rows are.
@@ -320,7 +346,7 @@ class SnapshotSearch:
 
     def _fetch(self, where: str, *values: object, near: Sequence[int] = (), source: str = "record") -> list[int]:
         """Load the rows within bounds of which `where` holds, and the cosines of those `near`, in any case."""
-        columns = _ROW if self._facts.has_parents else _FLAT_ROW
+        columns = self._columns
         sql = f"SELECT json_group_array(json_array({columns})) FROM {source} WHERE {where} AND {self._condition.sql}"
         values += tuple(self._condition.values)
         if not near:
@@ -533,6 +559,12 @@ class SnapshotSearch:
         assert self._vector is not None
         stored = np.frombuffer(data, "<f2").astype(np.float32).reshape(len(rows), -1)
         self._cosines.update(zip(rows, (stored @ self._vector).tolist(), strict=True))
+
+
+def _decode_json_row(columns: Sequence[Any]) -> Record:
+    """Return the record of JSON_COLUMNS."""
+    record_id, path, *rest = columns
+    return decode_record((record_id, bytes.fromhex(path), *rest))
 
 
 def _deepen(limit: int, share: float) -> int:

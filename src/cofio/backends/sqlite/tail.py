@@ -81,7 +81,9 @@ class Tail:
 
     def catch_up(self, connection: apsw.Connection, upto: int) -> None:
         """Take in the changes since, as a snapshot at the change `upto` has them."""
+        holding, left = self._holding, upto - self.upto
         for seq, row, path, *fields in connection.execute(_CHANGED, (self.upto,)):
+            left -= 1
             words = read_words(*fields)
             self._end(row, seq)
             self._newest[row] = seq
@@ -90,9 +92,10 @@ class Tail:
             for scope in scopes:
                 self._inside[scope].append(seq)
             for word in words:
-                self._holding[word].append(seq)
-        for seq, row in fetch(connection, "SELECT seq, no FROM gone WHERE seq > ?", (self.upto,)):
-            self._end(row, seq)
+                holding[word].append(seq)
+        if left:  # else each change was the last one of one of these records
+            for seq, row in fetch(connection, "SELECT seq, no FROM gone WHERE seq > ?", (self.upto,)):
+                self._end(row, seq)
         self.upto = upto
 
     def records(self, path: bytes, exact: bool, upto: int) -> list[int]:

@@ -85,13 +85,12 @@ class DerivedWork:
             self.erasure.note_change()
         return taken
 
-    def bound_tail(self, seq: int, words: int) -> None:
-        """Take the words of what was written into the index, once so much has gathered that the next search would wait.
+    def may_have_long_tail(self, seq: int, words: int) -> bool:
+        """Whether `bound_tail` has to look, by the newest change and by how many words all records have."""
+        return seq >= self._next_look[0] or words >= self._next_look[1]
 
-        The newest change, and how many words all records have, say whether that may be so.
-        """
-        if seq < self._next_look[0] and words < self._next_look[1]:
-            return
+    def bound_tail(self, seq: int, words: int) -> None:
+        """Take the words of what was written into the index, if there are so many that the next search would wait."""
         with self._database.snapshot() as connection:
             state = IndexState.read(connection)
         if state.tail_seq > state.indexed_seq:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from functools import lru_cache
 
 from ...values.query import Hit
 from ...values.records import Heading, Importance, Json, Kind, Record, Similar
@@ -23,6 +24,9 @@ _DATED = frozenset({Kind.TURN, Kind.FACT, Kind.EPISODE, Kind.CASE})
 """What was said or done at some time, which is not the time that it was taken in."""
 LONGEST_QUOTE = 80
 _BRACKETS = str.maketrans({"[": "(", "]": ")", '"': "'", "`": "'"})
+_MEDIUM = Importance.MEDIUM  # to look up a member of an enumeration takes as long as to render a line
+_COMMA = ", "
+_format_date = lru_cache(maxsize=512)(date.isoformat)
 _JOINERS = "\u200c\u200d"  # within words of some scripts, and within emoji
 
 
@@ -39,14 +43,15 @@ def render_record(record: Record, *, origin: bool = False) -> str:
 def render_heading(heading: Heading) -> str:
     """A chunk's line in a list."""
     record_id, _, _, _, title, tags, importance, author, updated_at = heading
-    line = f"- `{record_id}` **{title or find_topic(heading)}**"
-    if author not in ("", AGENT):
-        line += f" | agent:{author}"
-    if tags:
-        line += f" | tags:[{', '.join(tags)}]"
-    if importance is not Importance.MEDIUM:
-        line += f" | {importance}"
-    return render_line(f"{line} | {format_day(updated_at)}")
+    # In one expression: a list has hundreds of lines.
+    line = (
+        f"- `{record_id}` **{title or find_topic(heading)}**"
+        f"{f' | agent:{author}' if author and author != AGENT else ''}"
+        f"{f' | tags:[{_COMMA.join(tags)}]' if tags else ''}"
+        f"{'' if importance is _MEDIUM else f' | {importance}'}"
+        f" | {format_day(updated_at)}"
+    )
+    return line if line.isprintable() else render_line(line)
 
 
 def render_saved(record: Record) -> str:
@@ -120,7 +125,7 @@ def format_score(value: float) -> str:
 
 def format_day(time: datetime) -> str:
     """A day of UTC, as 2026-11-15."""
-    return time.astimezone(UTC).date().isoformat()
+    return _format_date(time.astimezone(UTC).date())
 
 
 def format_moment(time: datetime) -> str:
@@ -160,7 +165,7 @@ def _render_chunk(record: Record, *, origin: bool) -> str:
         facts["agent"] = render_line(record.author)
     if record.tags:
         facts["tags"] = _render_tags(record)
-    if record.importance is not Importance.MEDIUM:
+    if record.importance is not _MEDIUM:
         facts["importance"] = record.importance
     if record.kind in _DATED:
         facts["said"] = format_day(record.created_at)
