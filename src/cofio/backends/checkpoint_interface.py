@@ -110,6 +110,9 @@ class CheckpointRows(Protocol):
     def threads(self, space: str) -> Iterator[ThreadKey]:
         """Each thread and part that has checkpoints, the one saved to last first."""
 
+    def link(self, row: int) -> Link | None:
+        """A checkpoint as part of a chain, expired or not; None when there is none with this row."""
+
     def chain(self, row: int) -> list[Link]:
         """A checkpoint and all that it is made of, itself first and the whole state last."""
 

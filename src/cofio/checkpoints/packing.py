@@ -13,7 +13,7 @@ from .deltas import State
 
 MAX_STATE = 256 * 1024 * 1024
 MAX_METADATA = 1_048_576
-SHORT = 200  # bytes that are not worth the time to compress them
+SHORT = 1000  # bytes that are not worth the time to compress them and, more often, to decompress them
 _LEVEL = 1  # for changes no worse than the slower ones, and a state that is whole is rare
 _PLAIN, _DEFLATED = b"\0", b"\1"
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -45,9 +45,9 @@ def decode_body(body: bytes) -> tuple[Any, int]:
     return decode_state(plain), len(plain)
 
 
-def pack(plain: bytes) -> bytes:
-    """Bytes as they are stored: compressed, unless that would not make them fewer."""
-    if len(plain) < SHORT:
+def pack(plain: bytes, short: int = SHORT) -> bytes:
+    """Bytes as they are stored: compressed, unless they are shorter than `short` or that would not make them fewer."""
+    if len(plain) < short:
         return _PLAIN + plain
     packed = zlib.compress(plain, _LEVEL)
     return _DEFLATED + packed if len(packed) < len(plain) else _PLAIN + plain

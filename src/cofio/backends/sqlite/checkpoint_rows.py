@@ -13,7 +13,17 @@ from .store_time import SLACK, correct_time
 
 _ROW = "checkpoint.no, space, name, ns, id, parent, created_at, expires_at, metadata, base, length(body)"
 _FROM = "FROM checkpoint CROSS JOIN thread ON thread.no = checkpoint.thread"
+_ALIVE = "(expires_at IS NULL OR expires_at > ?1)"  # ?1 is the store's time
+_IN_THREAD = (
+    "SELECT thread, no, id, parent, created_at, expires_at, metadata, base, length(body) FROM checkpoint"
+    " WHERE thread = (SELECT no FROM thread WHERE space = ?2 AND name = ?3 AND ns = ?4)"
+    f" AND {_ALIVE}"
+)
+_FIND = f"{_IN_THREAD} AND id = ?5"
+_FIND_HIGHEST = f"{_IN_THREAD} ORDER BY id DESC LIMIT 1"
+_FIND_NEWEST = f"{_IN_THREAD} ORDER BY no DESC LIMIT 1"
 _LINK = "checkpoint.no, id, base, depth, place, metadata, body"
+_ONE_LINK = f"SELECT {_LINK} FROM checkpoint WHERE no = ?"
 _CHAIN = (
     f"WITH RECURSIVE chain AS (SELECT {_LINK} FROM checkpoint WHERE no = ?"
     " UNION ALL SELECT c.no, c.id, c.base, c.depth, c.place, c.metadata, c.body"
@@ -25,7 +35,6 @@ _FOR_SAVE = (
     " FROM thread AS thread_ WHERE space = ? AND name = ? AND ns = ?"
 )
 _PENDING = "task, at, path, channel, type, value"
-_ALIVE = "(expires_at IS NULL OR expires_at > ?1)"  # ?1 is the store's time
 AT_ONCE = 500  # values bound to one statement
 MERGED_PAGES = 500  # of the words' pages that are rewritten in one transaction
 _TOMBSTONE = 1 << 53  # FTS5 keeps what says that a row was deleted at ids from here on, in checkpoint_word_data
@@ -44,13 +53,14 @@ class SqliteCheckpoints:
 
     def find(self, thread: ThreadKey, id: str | None, *, by_id: bool = False) -> CheckpointRow | None:
         """The checkpoint with this id, the newest, or the one of the highest id."""
-        sql = f"SELECT {_ROW} {_FROM} WHERE thread = ?2 AND {_ALIVE}"
-        number = self._find_thread(thread)
-        if number is None:
-            return None
         if id is not None:
-            return self._fetch_one(f"{sql} AND id = ?3", number, id)
-        return self._fetch_one(f"{sql} ORDER BY {'id' if by_id else 'checkpoint.no'} DESC LIMIT 1", number)
+            found = self._connection.execute(_FIND, (self._now, *thread, id)).fetchone()
+        else:
+            found = self._connection.execute(_FIND_HIGHEST if by_id else _FIND_NEWEST, (self._now, *thread)).fetchone()
+        if found is None:
+            return None
+        self._threads[thread], row, *rest = found
+        return CheckpointRow(row, *thread, *rest)
 
     def find_for_save(self, thread: ThreadKey, id: str, base: int | None) -> tuple[int | None, bool]:
         """What a save has to know, in one statement."""
@@ -108,6 +118,11 @@ class SqliteCheckpoints:
         for name, ns, _ in self._connection.execute(sql, (self._now, space)):
             yield ThreadKey(space, name, ns)
 
+    def link(self, row: int) -> Link | None:
+        """A checkpoint as part of a chain."""
+        found = self._connection.execute(_ONE_LINK, (row,)).fetchone()
+        return None if found is None else Link._make(found)
+
     def chain(self, row: int) -> list[Link]:
         """A checkpoint and all that it is made of, itself first and the whole state last."""
         return [Link._make(each) for each in self._connection.execute(_CHAIN, (row,))]
@@ -117,8 +132,7 @@ class SqliteCheckpoints:
         wanted = set(rows)
         sql = "SELECT no, base FROM checkpoint WHERE thread = ? AND base NOTNULL ORDER BY no"
         children = [row for row, base in fetch(self._connection, sql, (self._find_thread(thread),)) if base in wanted]
-        link = f"SELECT {_LINK} FROM checkpoint WHERE no = ?"
-        return [Link._make(self._connection.execute(link, (row,)).get) for row in children]
+        return [Link._make(self._connection.execute(_ONE_LINK, (row,)).get) for row in children]
 
     def list_pending(self, thread: ThreadKey, id: str) -> list[PendingWrite]:
         """What was written after a checkpoint, in the order of the tasks' paths, the tasks, and their writes."""
@@ -266,10 +280,6 @@ class SqliteCheckpoints:
     def _list_parts(self, space: str, name: str) -> list[str]:
         sql = "SELECT ns FROM thread WHERE space = ? AND name = ?"
         return [ns for (ns,) in fetch(self._connection, sql, (space, name))]
-
-    def _fetch_one(self, sql: str, *values: Any) -> CheckpointRow | None:
-        row = self._connection.execute(sql, (self._now, *values)).fetchone()
-        return None if row is None else CheckpointRow._make(row)
 
 
 def deleted_words(connection: apsw.Connection) -> bool:
