@@ -90,7 +90,8 @@ class LoadedState(NamedTuple):
 
 def encode_next(base: LoadedState | None, id: str, state: State, short: int) -> tuple[LoadedState, bytes]:
     """A state's body as a change of `base`, or whole where a change would take more than half of that; and the state
-    with its chain. A body shorter than `short` is not compressed.
+    with its chain. A change shorter than `short` is not compressed, nor a whole state of up to four times that: every
+    load begins with it.
     """
     if base is not None:
         plain = encode_state(find_change(base.state, state))
@@ -99,7 +100,7 @@ def encode_next(base: LoadedState | None, id: str, state: State, short: int) -> 
     whole = encode_state(state)
     if base is not None and len(plain) * 2 <= len(whole):
         return base._replace(id=id, state=state, size=len(whole)), pack(plain, short)
-    return LoadedState(id, state, (Step(0, 0, 0),), len(whole)), pack(whole, short)
+    return LoadedState(id, state, (Step(0, 0, 0),), len(whole)), pack(whole, 4 * short)
 
 
 def build_state(links: Sequence[Link]) -> State:

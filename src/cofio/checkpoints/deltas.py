@@ -89,6 +89,9 @@ def _diff_keys(old: dict[str, State], new: dict[str, State]) -> Change:
             continue
         if before is _ABSENT:
             changes[key] = [VALUE, value]
+        elif type(value) is str and type(before) is str and len(value) < SPLICED:  # as most are: no call for them
+            if value != before:
+                changes[key] = [VALUE, value]
         elif not same(before, value):
             changes[key] = diff(before, value)
     keys = [*new]

@@ -17,6 +17,7 @@ SHORT = 1000  # bytes that are not worth the time to compress them and, more oft
 _LEVEL = 1  # for changes no worse than the slower ones, and a state that is whole is rare
 _PLAIN, _DEFLATED = b"\0", b"\1"
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_decode = json.JSONDecoder().raw_decode  # what is stored has no space around it, which json.loads looks for
 _encode_strict = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
@@ -33,10 +34,14 @@ def encode_state(state: State) -> bytes:
 
 def decode_state(plain: bytes) -> Any:
     """A state from its JSON."""
+    text = plain.decode("utf-8", "surrogatepass")
     try:
-        return json.loads(plain.decode("utf-8", "surrogatepass"))
+        state, end = _decode(text)
     except RecursionError as error:
         raise Invalid("state", "is nested too deeply") from error
+    if end != len(text):
+        raise ValueError("there is something after the JSON")
+    return state
 
 
 def decode_body(body: bytes) -> tuple[Any, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 import apsw
@@ -34,6 +35,7 @@ _FOR_SAVE = (
     " (SELECT thread = thread_.no FROM checkpoint WHERE no = ?)"
     " FROM thread AS thread_ WHERE space = ? AND name = ? AND ns = ?"
 )
+_ORDER = attrgetter("path", "task", "at")
 _PENDING = "task, at, path, channel, type, value"
 AT_ONCE = 500  # values bound to one statement
 MERGED_PAGES = 500  # of the words' pages that are rewritten in one transaction
@@ -136,8 +138,10 @@ class SqliteCheckpoints:
 
     def list_pending(self, thread: ThreadKey, id: str) -> list[PendingWrite]:
         """What was written after a checkpoint, in the order of the tasks' paths, the tasks, and their writes."""
-        sql = f"SELECT {_PENDING} FROM pending WHERE thread = ? AND id = ? ORDER BY path, task, at"
-        return [PendingWrite._make(row) for row in self._connection.execute(sql, (self._find_thread(thread), id))]
+        sql = f"SELECT {_PENDING} FROM pending WHERE thread = ? AND id = ?"
+        rows = fetch(self._connection, sql, (self._find_thread(thread), id))
+        # Few or none: sorted here in a fraction of the time that SQLite takes to make ready for it.
+        return sorted(map(PendingWrite._make, rows), key=_ORDER) if rows else []
 
     # Changing.
 

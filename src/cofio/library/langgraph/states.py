@@ -56,9 +56,13 @@ _MARKING = (
     | ormsgpack.OPT_PASSTHROUGH_UUID
     | ormsgpack.OPT_REPLACE_SURROGATES
 )
+_KINDS = {(kind.__module__, kind.__name__): kind for kind in _MESSAGES}  # all are on LangGraph's own list
+_UNVALIDATED = frozenset({"response_metadata", "usage_metadata"})
+_shapes: dict[tuple[Any, ...], tuple[str, ...]] = {}
+"""Of which messages the type is known to keep all fields as they are, if these ones are empty."""
+SHAPES = 1000
 _new = object.__new__
 _set = object.__setattr__
-_Shape: TypeAlias = tuple[type, Any, tuple[Any, ...], tuple[Any, ...]]
 OBJECTS = 4096  # messages that are known by which object they are, twice
 LARGE = 64 * 1024  # characters of packed text: a message with more is not kept for which object it is
 
@@ -72,10 +76,6 @@ class StrictSerializer(JsonPlusSerializer):
 
     def __init__(self) -> None:
         super().__init__(pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=None)
-        self._kinds: dict[tuple[str, str], type] = {}
-        """The types of messages that were read, by module and name: LangGraph imports the module for each message."""
-        self._shapes: set[_Shape] = set()
-        """Of which messages the type is known to keep all fields as they are: these are made without validation."""
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         """The value; of the types that this class writes and no other, as the older ones can name what to import.
@@ -90,52 +90,48 @@ class StrictSerializer(JsonPlusSerializer):
         return ormsgpack.unpackb(data[1], ext_hook=self._read_object, option=ormsgpack.OPT_NON_STR_KEYS)
 
     def _read_object(self, code: int, data: bytes) -> Any:
-        """What LangGraph makes of an object of MessagePack's; of a message whose type it has made before, sooner."""
+        """What LangGraph makes of an object of MessagePack's; of a message, sooner."""
         if code != EXT_PYDANTIC_V2:
             return self._unpack_ext_hook(code, data)
         try:
             module, name, fields, *_ = ormsgpack.unpackb(
                 data, ext_hook=self._unpack_ext_hook, option=ormsgpack.OPT_NON_STR_KEYS
             )
-            return self._make_message(self._kinds[module, name], fields)
+            return _make_message(_KINDS[module, name], fields)
         except Exception:  # of whatever kind: LangGraph has a rule for each
-            made = self._unpack_ext_hook(code, data)
-        kind = type(made)
-        if kind in _MESSAGES:
-            self._kinds[kind.__module__, kind.__name__] = kind
-        return made
-
-    def _make_message(self, kind: type, fields: dict[str, Any]) -> Any:
-        """A message of its fields. Its type validates them, which takes most of the time that it takes to read a
-        chat, unless it was seen to change nothing in a message of the same shape.
-        """
-        shape = _find_shape(kind, fields) if kind in _PLAIN_MESSAGES else None
-        if shape is not None and shape in self._shapes:
-            return _assemble(kind, fields, {*fields}, {})
-        made = kind(**fields)
-        if shape is not None and _holds_exactly(made, fields):
-            self._shapes.add(shape)
-        return made
+            return self._unpack_ext_hook(code, data)
 
 
-def _find_shape(kind: type, fields: dict[str, Any]) -> _Shape | None:
-    """What decides whether a type of messages takes fields as they are: all but the texts themselves; None for a
-    message with content or calls that are more than a text.
+def _make_message(kind: type, fields: dict[str, Any]) -> Any:
+    """A message of its fields. Its type validates them, which takes most of the time that it takes to read a chat,
+    unless it was seen to change nothing in a message of the same shape: one that differs only in texts, and in what
+    it says of the answer's model.
     """
-    parts: list[Any] = []
-    for name, value in fields.items():
-        of = type(value)
-        if of in _TEXTS or (of in _GROWING and (not value or name == "response_metadata")):
-            parts.append(of)
-        elif name == "usage_metadata" and of is dict and (counts := _find_counts(value)) is not None:
-            parts.append(counts)
-        else:
-            return None
-    return kind, fields.get("type"), (*fields,), (*parts,)
+    usage = fields.get("usage_metadata")
+    counts = None if usage is None else _find_counts(usage)
+    shape = kind, fields.get("type"), counts, (*fields,), (*map(type, fields.values()),)
+    empty = _shapes.get(shape)
+    if empty is not None and not any(map(fields.get, empty)):
+        return _assemble(kind, fields, {*fields}, {})
+    made = kind(**fields)
+    if empty is None and kind in _PLAIN_MESSAGES and (usage is None or counts is not None):
+        _learn_shape(shape, made, fields)
+    return made
 
 
-def _find_counts(usage: dict[Any, Any]) -> tuple[Any, ...] | None:
+def _learn_shape(shape: tuple[Any, ...], made: Any, fields: dict[str, Any]) -> None:
+    """Note the shape of a message, if its type kept all fields as they are and would so for others of this shape."""
+    loose = [name for name, value in fields.items() if type(value) not in _TEXTS and name not in _UNVALIDATED]
+    if all(type(fields[name]) in _GROWING and not fields[name] for name in loose) and _holds_exactly(made, fields):
+        if len(_shapes) >= SHAPES:
+            _shapes.clear()
+        _shapes[shape] = (*loose,)
+
+
+def _find_counts(usage: Any) -> tuple[Any, ...] | None:
     """The names of counts and of groups of counts, in their order; None if there is something else."""
+    if type(usage) is not dict:
+        return None
     names: list[Any] = []
     for name, value in usage.items():
         if type(value) is int:
