@@ -119,6 +119,11 @@ class CheckpointRows(Protocol):
     def children(self, thread: ThreadKey, rows: Sequence[int]) -> list[Link]:
         """The checkpoints of the thread whose bodies are changes of these, oldest first."""
 
+    def append(self, thread: ThreadKey, new: NewCheckpoint) -> CheckpointRow | None:
+        """Add a checkpoint to a thread as most are added: None, and nothing is changed, if there is no such thread, the
+        base is not one of its checkpoints, the id is taken, or the checkpoint is to expire.
+        """
+
     def insert(self, thread: ThreadKey, new: NewCheckpoint) -> CheckpointRow:
         """Add a checkpoint to a thread, which is made if need be."""
 

@@ -459,6 +459,9 @@ class Checkpoints:
         """Add a checkpoint, in place of what its id held."""
 
         def work(rows: CheckpointRows) -> tuple[CheckpointRow, int | None]:
+            row = rows.append(key, new)
+            if row is not None:
+                return row, None
             taken, has_base = rows.find_for_save(key, new.id, new.base)
             if new.base is not None and taken is not None:
                 raise _IdTaken

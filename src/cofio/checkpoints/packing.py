@@ -82,7 +82,8 @@ def encode_metadata(metadata: Mapping[str, Any] | None) -> str:
             raise Invalid("metadata", f"the key {key!r} is not a string")
     try:
         text = _encode_strict(dict(metadata))
-        text.encode()
+        if not text.isascii():
+            text.encode()  # raises for half of a surrogate pair
     except (TypeError, ValueError, RecursionError) as error:
         raise Invalid("metadata", f"is not JSON: {error}") from error
     if len(text) > MAX_METADATA:

@@ -35,6 +35,16 @@ _FOR_SAVE = (
     " (SELECT thread = thread_.no FROM checkpoint WHERE no = ?)"
     " FROM thread AS thread_ WHERE space = ? AND name = ? AND ns = ?"
 )
+_NEXT_ROW = "1 + max((SELECT no FROM checkpoint_gone), ifnull((SELECT max(no) FROM checkpoint), 0))"
+_COLUMNS = "no, thread, id, parent, base, depth, place, created_at, expires_at, metadata, body"
+_INSERT = f"INSERT INTO checkpoint ({_COLUMNS}) VALUES ({_NEXT_ROW}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_APPEND = (
+    f"INSERT INTO checkpoint ({_COLUMNS})"
+    f" SELECT {_NEXT_ROW}, thread_.no, ?4, ?5, ?6, ?7, ?8, ?9, NULL, ?10, ?11 FROM thread AS thread_"
+    " WHERE space = ?1 AND name = ?2 AND ns = ?3"
+    " AND (?6 IS NULL OR (SELECT thread = thread_.no FROM checkpoint WHERE no = ?6))"
+    " ON CONFLICT DO NOTHING"
+)
 _ORDER = attrgetter("path", "task", "at")
 _PENDING = "task, at, path, channel, type, value"
 AT_ONCE = 500  # values bound to one statement
@@ -145,6 +155,17 @@ class SqliteCheckpoints:
 
     # Changing.
 
+    def append(self, thread: ThreadKey, new: NewCheckpoint) -> CheckpointRow | None:
+        """Add a checkpoint in one statement."""
+        if new.ttl is not None:
+            return None
+        name, parent, base, depth, position, _, metadata, body = new
+        self._connection.execute(_APPEND, (*thread, name, parent, base, depth, position, self._now, metadata, body))
+        if not self._connection.changes():
+            return None
+        row = self._connection.last_insert_rowid()
+        return CheckpointRow(row, *thread, name, parent, self._now, None, metadata, base, len(body))
+
     def insert(self, thread: ThreadKey, new: NewCheckpoint) -> CheckpointRow:
         """Add a checkpoint to a thread, which is made if need be."""
         expires_at = None if new.ttl is None else self._now + new.ttl
@@ -157,13 +178,7 @@ class SqliteCheckpoints:
         )
 
     def _insert(self, *values: Any) -> int:
-        self._connection.execute(
-            "INSERT INTO checkpoint"
-            " (no, thread, id, parent, base, depth, place, created_at, expires_at, metadata, body)"
-            " VALUES (1 + max((SELECT no FROM checkpoint_gone), ifnull((SELECT max(no) FROM checkpoint), 0)),"
-            " ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            values,
-        )
+        self._connection.execute(_INSERT, values)
         row = self._connection.last_insert_rowid()
         created_at, expires_at = values[6:8]
         if expires_at is not None:  # a clock that is set back must not bring it to life again

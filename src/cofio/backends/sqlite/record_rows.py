@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import cached_property, lru_cache
+from functools import cache, lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -89,6 +89,13 @@ def decode_heading(row: HeadingRow) -> Heading:
     ))  # fmt: skip
 
 
+@cache
+def _find_checkpoints() -> type[SqliteCheckpoints]:
+    from .checkpoint_rows import SqliteCheckpoints  # many programs need none
+
+    return SqliteCheckpoints
+
+
 @lru_cache(maxsize=10_000)
 def _scope(path: bytes) -> Scope:
     return Scope.from_path(path)
@@ -133,12 +140,10 @@ class RecordRows:
         self._at = compute_store_time(to_micros(now), updated)
         self.now = from_micros(self._at)
 
-    @cached_property
+    @property
     def checkpoints(self) -> SqliteCheckpoints:
         """The checkpoints."""
-        from .checkpoint_rows import SqliteCheckpoints
-
-        return SqliteCheckpoints(self._connection, self._at)
+        return _find_checkpoints()(self._connection, self._at)
 
     def by_id(self, record_id: str) -> Record | None:
         """The record with this id, even if it has expired."""
