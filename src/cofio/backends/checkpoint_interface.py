@@ -110,11 +110,19 @@ class CheckpointRows(Protocol):
     def threads(self, space: str) -> Iterator[ThreadKey]:
         """Each thread and part that has checkpoints, the one saved to last first."""
 
+    def link(self, row: int) -> Link | None:
+        """A checkpoint as part of a chain, expired or not; None when there is none with this row."""
+
     def chain(self, row: int) -> list[Link]:
         """A checkpoint and all that it is made of, itself first and the whole state last."""
 
     def children(self, thread: ThreadKey, rows: Sequence[int]) -> list[Link]:
         """The checkpoints of the thread whose bodies are changes of these, oldest first."""
+
+    def append(self, thread: ThreadKey, new: NewCheckpoint) -> CheckpointRow | None:
+        """Add a checkpoint to a thread as most are added: None, and nothing is changed, if there is no such thread, the
+        base is not one of its checkpoints, the id is taken, or the checkpoint is to expire.
+        """
 
     def insert(self, thread: ThreadKey, new: NewCheckpoint) -> CheckpointRow:
         """Add a checkpoint to a thread, which is made if need be."""

@@ -41,11 +41,6 @@ class SizedCache(Generic[K, V]):
                 self._values.move_to_end(key)
             return value
 
-    def find_first(self, keys: Iterable[K]) -> tuple[int, V] | None:
-        """The position and the value of the first of the keys that is cached."""
-        with self._lock:
-            return next(((at, self._values[key]) for at, key in enumerate(keys) if key in self._values), None)
-
     def put(self, key: K, value: V) -> None:
         """Cache a value, in place of what the key had."""
         size = self._measure(value)

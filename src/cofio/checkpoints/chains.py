@@ -75,10 +75,8 @@ class LoadedState(NamedTuple):
     id: str
     state: State
     chain: tuple[Step, ...]
-    whole: int
-    """How many bytes the whole state at the chain's beginning takes."""
     size: int
-    """How many bytes of JSON the state is."""
+    """About how many bytes of JSON the state is: those of the whole state and the changes that it is made of."""
 
     @property
     def memory(self) -> int:
@@ -90,36 +88,44 @@ class LoadedState(NamedTuple):
         return self._replace(chain=(*self.chain, Step(0, base.depth + 1, position)))
 
 
-def encode_next(base: LoadedState | None, id: str, state: State) -> tuple[LoadedState, bytes]:
-    """A state's body as a change of `base`, or whole where that is no larger; and the state with its chain."""
+def encode_next(base: LoadedState | None, id: str, state: State, short: int) -> tuple[LoadedState, bytes]:
+    """A state's body as a change of `base`, or whole where a change would take more than half of that; and the state
+    with its chain. A change shorter than `short` is not compressed, nor a whole state of up to four times that: every
+    load begins with it.
+    """
     if base is not None:
         plain = encode_state(find_change(base.state, state))
-        body = pack(plain)
-        if len(body) * 2 <= base.whole:
-            return base._replace(id=id, state=state, size=base.size + len(plain)), body
+        if len(plain) * 2 <= base.size:  # as most are: the whole state need not be encoded to know
+            return base._replace(id=id, state=state, size=base.size + len(plain)), pack(plain, short)
     whole = encode_state(state)
-    packed = pack(whole)
-    if base is not None and len(body) * 2 <= len(packed):
-        return base._replace(id=id, state=state, size=len(whole)), body
-    return LoadedState(id, state, (Step(0, 0, 0),), len(packed), len(whole)), packed
+    if base is not None and len(plain) * 2 <= len(whole):
+        return base._replace(id=id, state=state, size=len(whole)), pack(plain, short)
+    return LoadedState(id, state, (Step(0, 0, 0),), len(whole)), pack(whole, 4 * short)
 
 
-def build_state(links: Sequence[Link], base: State = None) -> tuple[State, int]:
-    """The state of the first link, whose chain ends with a whole state or with a change of `base`, and how many bytes
-    of JSON the links hold.
+def build_state(links: Sequence[Link]) -> State:
+    """The state of the first link, whose chain ends with a whole state.
 
     Raises:
         Unavailable: a link is damaged.
     """
-    state, size = base, 0
+    state: State = None
+    for link in reversed(links):
+        state, _ = follow_link(state, link)
+    return state
+
+
+def follow_link(state: State, link: Link) -> tuple[State, int]:
+    """The state of a checkpoint from that of its base, and how many bytes of JSON its body holds.
+
+    Raises:
+        Unavailable: the link is damaged.
+    """
     try:
-        for link in reversed(links):
-            content, length = decode_body(link.body)
-            state = content if link.base is None else patch(state, content)
-            size += length
+        content, length = decode_body(link.body)
+        return (content if link.base is None else patch(state, content)), length
     except (ValueError, RecursionError, zlib.error) as error:
-        raise Unavailable(f"checkpoint {links[0].id!r} is damaged ({error}); restore a backup") from error
-    return state, size
+        raise Unavailable(f"checkpoint {link.id!r} is damaged ({error}); restore a backup") from error
 
 
 def find_change(old: State, new: State) -> list[Any]:
@@ -144,13 +150,13 @@ def delete_and_rebase(rows: CheckpointRows, thread: ThreadKey, doomed: Sequence[
             continue
         links = rows.chain(child.row)
         try:
-            state, _ = build_state(links)
+            state = build_state(links)
         except Unavailable:
             continue  # it cannot be read, with or without what it was a change of; `check` reports it
         stays = next((at for at, link in enumerate(links) if at and link.row not in going), None)
         change: list[Any] = [VALUE, state]
         if stays is not None:
-            change = find_change(build_state(links[stays:])[0], state)
+            change = find_change(build_state(links[stays:]), state)
             rows.rebase(child.row, links[stays].row, links[stays].depth + 1, pack(encode_state(change)))
         elif promoted is not None:
             change = find_change(promoted[1], state)

@@ -23,7 +23,7 @@ from itertools import islice
 from threading import Lock
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
-from ..backends.checkpoint_interface import CheckpointRow, CheckpointRows, NewCheckpoint, PendingWrite, ThreadKey
+from ..backends.checkpoint_interface import CheckpointRow, CheckpointRows, Link, NewCheckpoint, PendingWrite, ThreadKey
 from ..backends.interface import Backend
 from ..text.tokenizer import split_query
 from ..values.changes import normalize_ttl
@@ -32,9 +32,9 @@ from ..values.query import MAX_QUERY
 from ..values.records import check_int, check_text
 from ..values.times import from_micros, to_micros
 from .cache import SizedCache
-from .chains import BaseChoice, LoadedState, Step, build_state, delete_and_rebase, encode_next
+from .chains import BaseChoice, LoadedState, Step, delete_and_rebase, encode_next, follow_link
 from .deltas import State, same
-from .packing import copy_state, decode_state, encode_metadata, encode_state, pack, unpack
+from .packing import SHORT, copy_state, decode_state, encode_metadata, encode_state, pack, unpack
 from .search_words import find_link_words
 
 T = TypeVar("T")
@@ -111,10 +111,12 @@ class Checkpoints:
         metadata: Mapping[str, Any] | None = None,
         ttl: float | timedelta | None = None,
         owned: bool = False,
+        short: int = SHORT,
     ) -> Checkpoint:
         """Store a state, durably, in place of what the id held. The state is JSON.
 
-        With `owned`, no one else will ever change the objects that the state is made of: it is not copied.
+        With `owned`, no one else will ever change the objects that the state is made of: it is not copied. What takes
+        fewer bytes than `short` is not compressed.
 
         Raises:
             Invalid, LimitExceeded: something about the input is wrong.
@@ -134,7 +136,7 @@ class Checkpoints:
             if not whole:
                 with suppress(Unavailable):  # what the thread went on from is damaged: this state shall not be lost too
                     base = self._find_base(key, parent)
-            loaded, body = encode_next(base, id, state)
+            loaded, body = encode_next(base, id, state, short)
             *before, last = loaded.chain
             new = NewCheckpoint(
                 id, parent, before[-1].row if before else None, last.depth, last.position, lifetime_, encoded, body
@@ -152,12 +154,19 @@ class Checkpoints:
         raise Unavailable("the thread is being deleted as fast as it is saved; try again")
 
     def write(
-        self, space: str, thread: str, id: str, writes: Sequence[tuple[PendingWrite, bool]], *, ns: str = ""
+        self,
+        space: str,
+        thread: str,
+        id: str,
+        writes: Sequence[tuple[PendingWrite, bool]],
+        *,
+        ns: str = "",
+        short: int = SHORT,
     ) -> None:
         """Store what a task wrote after a checkpoint, each with whether it replaces what is there already."""
         key = _key(space, thread, ns)
         check_text("id", id, MAX_NAME, empty=False)
-        packed = [(each._replace(value=pack(each.value)), replaces) for each, replaces in writes]
+        packed = [(each._replace(value=pack(each.value, short)), replaces) for each, replaces in writes]
         self._transact(lambda rows: rows.write_pending(key, id, packed))
 
     def copy(self, space: str, thread: str, target: str) -> int:
@@ -431,21 +440,28 @@ class Checkpoints:
 
     def _read(self, rows: CheckpointRows, row: int) -> LoadedState | None:
         """The state of a checkpoint from its chain; None when there is none with this row."""
-        links = rows.chain(row)
-        if not links:
-            return None
-        at, base = self._states.find_first(link.row for link in links) or (len(links), None)
-        state, size = build_state(links[:at], base.state if base else None)
-        chain = tuple(Step(link.row, link.depth, link.position) for link in reversed(links))
-        size += base.size if base else 0
-        loaded = LoadedState(links[0].id, state, chain, len(links[-1].body), size)
-        self._states.put(row, loaded)
+        links: list[Link] = []
+        loaded: LoadedState | None = None
+        at: int | None = row
+        while at is not None and loaded is None and (link := rows.link(at)) is not None:
+            links.append(link)
+            at = link.base
+            loaded = None if at is None else self._states.get(at)
+        for link in reversed(links):  # each of them is cached: the checkpoints beside this one are changes of the same
+            state, chain, size = (None, (), 0) if loaded is None else (loaded.state, loaded.chain, loaded.size)
+            state, length = follow_link(state, link)
+            chain = (*chain, Step(link.row, link.depth, link.position))
+            loaded = LoadedState(link.id, state, chain, size + length)
+            self._states.put(link.row, loaded)
         return loaded
 
     def _insert(self, key: ThreadKey, new: NewCheckpoint) -> CheckpointRow:
         """Add a checkpoint, in place of what its id held."""
 
         def work(rows: CheckpointRows) -> tuple[CheckpointRow, int | None]:
+            row = rows.append(key, new)
+            if row is not None:
+                return row, None
             taken, has_base = rows.find_for_save(key, new.id, new.base)
             if new.base is not None and taken is not None:
                 raise _IdTaken

@@ -25,18 +25,20 @@ Change: TypeAlias = list[Any]
 VALUE, KEYS, PARTS, SPLICE = range(4)
 RADIX = 4
 _PLAIN = frozenset({str, int, bool, bytes, type(None)})
+_ABSENT = object()
 SPLICED = 64  # a string that is shorter is written whole: to say what stays of it costs as much
 
 
 def diff(old: State, new: State) -> Change:
     """The change that makes `new` of `old`."""
-    if type(old) is not type(new):
+    kind = type(new)
+    if type(old) is not kind:
         return [VALUE, new]
-    if isinstance(new, dict):
+    if kind is dict:
         return _diff_keys(old, new)
-    if isinstance(new, list):
+    if kind is list:
         return _diff_parts(old, new)
-    if isinstance(new, str | bytes) and min(len(old), len(new)) >= SPLICED:
+    if (kind is str or kind is bytes) and len(old) >= SPLICED and len(new) >= SPLICED:
         return _splice(old, new)
     return [VALUE, new]
 
@@ -82,14 +84,23 @@ def base_position(position: int) -> int:
 def _diff_keys(old: dict[str, State], new: dict[str, State]) -> Change:
     changes = {}
     for key, value in new.items():
-        if key not in old:
+        before = old.get(key, _ABSENT)
+        if before is value:
+            continue
+        if before is _ABSENT:
             changes[key] = [VALUE, value]
-        elif not same(old[key], value):
-            changes[key] = diff(old[key], value)
+        elif type(value) is str and type(before) is str and len(value) < SPLICED:  # as most are: no call for them
+            if value != before:
+                changes[key] = [VALUE, value]
+        elif not same(before, value):
+            changes[key] = diff(before, value)
+    keys = [*new]
+    if keys == [*old]:  # as most are: nothing has come, gone or moved
+        return [KEYS, changes, []]
     gone = [key for key in old if key not in new]
     order = [key for key in old if key in new]
     order += [key for key in new if key not in old]
-    return [KEYS, changes, gone] if order == list(new) else [KEYS, changes, gone, list(new)]
+    return [KEYS, changes, gone] if order == keys else [KEYS, changes, gone, keys]
 
 
 def _diff_parts(old: list[State], new: list[State]) -> Change:
@@ -182,8 +193,9 @@ def _patch(old: State, change: Change) -> State:
     if kind == VALUE:
         return change[1]
     if kind == KEYS:
-        gone = set(change[2])
-        made = {key: value for key, value in old.items() if key not in gone}
+        made = old.copy()
+        for key in change[2]:
+            del made[key]
         for key, inner in change[1].items():
             made[key] = inner[1] if inner[0] == VALUE else _patch(old[key], inner)
         return {key: made[key] for key in change[3]} if len(change) > 3 else made

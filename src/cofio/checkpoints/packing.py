@@ -13,10 +13,11 @@ from .deltas import State
 
 MAX_STATE = 256 * 1024 * 1024
 MAX_METADATA = 1_048_576
-SHORT = 200  # bytes that are not worth the time to compress them
+SHORT = 1000  # bytes that are not worth the time to compress them and, more often, to decompress them
 _LEVEL = 1  # for changes no worse than the slower ones, and a state that is whole is rare
 _PLAIN, _DEFLATED = b"\0", b"\1"
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_decode = json.JSONDecoder().raw_decode  # what is stored has no space around it, which json.loads looks for
 _encode_strict = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
@@ -33,10 +34,14 @@ def encode_state(state: State) -> bytes:
 
 def decode_state(plain: bytes) -> Any:
     """A state from its JSON."""
+    text = plain.decode("utf-8", "surrogatepass")
     try:
-        return json.loads(plain.decode("utf-8", "surrogatepass"))
+        state, end = _decode(text)
     except RecursionError as error:
         raise Invalid("state", "is nested too deeply") from error
+    if end != len(text):
+        raise ValueError("there is something after the JSON")
+    return state
 
 
 def decode_body(body: bytes) -> tuple[Any, int]:
@@ -45,9 +50,9 @@ def decode_body(body: bytes) -> tuple[Any, int]:
     return decode_state(plain), len(plain)
 
 
-def pack(plain: bytes) -> bytes:
-    """Bytes as they are stored: compressed, unless that would not make them fewer."""
-    if len(plain) < SHORT:
+def pack(plain: bytes, short: int = SHORT) -> bytes:
+    """Bytes as they are stored: compressed, unless they are shorter than `short` or that would not make them fewer."""
+    if len(plain) < short:
         return _PLAIN + plain
     packed = zlib.compress(plain, _LEVEL)
     return _DEFLATED + packed if len(packed) < len(plain) else _PLAIN + plain
@@ -77,7 +82,8 @@ def encode_metadata(metadata: Mapping[str, Any] | None) -> str:
             raise Invalid("metadata", f"the key {key!r} is not a string")
     try:
         text = _encode_strict(dict(metadata))
-        text.encode()
+        if not text.isascii():
+            text.encode()  # raises for half of a surrogate pair
     except (TypeError, ValueError, RecursionError) as error:
         raise Invalid("metadata", f"is not JSON: {error}") from error
     if len(text) > MAX_METADATA:

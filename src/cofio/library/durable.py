@@ -32,6 +32,20 @@ class _LastState(NamedTuple):
 
     messages: tuple[Message, ...]
     dumped: list[Any]
+    loose: list[int]
+    """Where the messages are that have calls or metadata, in which anything may change."""
+    empty: list[Any]
+    """The lists and dictionaries of the others, which held nothing."""
+
+    def extend(self, messages: tuple[Message, ...], dumped: list[Any], known: int) -> _LastState:
+        """The same for a state that has the first so many of the messages, and others after them."""
+        loose, empty = [at for at in self.loose if at < known], self.empty.copy()
+        for at, message in enumerate(messages[known:], known):
+            if message.tool_calls or message.metadata:
+                loose.append(at)
+            else:
+                empty += (message.tool_calls, message.metadata)
+        return _LastState(messages, dumped, loose, empty)
 
 
 class CofioCheckpointer(BaseCheckpointer):
@@ -163,37 +177,39 @@ class CofioCheckpointer(BaseCheckpointer):
         return f"CofioCheckpointer(engine={self.engine!r})"
 
     def _save(self, state: AgentState, thread_id: str, id: str, metadata: dict[str, Any] | None) -> None:
-        dump = self._dump(state, thread_id)
+        dump, last = self._dump(state, thread_id)
         self.engine.checkpoints.save(SPACE, thread_id, id, dump, metadata=metadata, ttl=self.ttl, owned=True)
         with self._lock:
             before = self._last.pop(thread_id, None)
-            self._last[thread_id] = _LastState(state.messages, dump["messages"])
+            self._last[thread_id] = last
             self._message_count += len(state.messages) - (len(before.messages) if before else 0)
             while self._message_count > MESSAGES:
                 self._message_count -= len(self._last.popitem(last=False)[1].messages)
 
-    def _dump(self, state: AgentState, thread_id: str) -> dict[str, Any]:
+    def _dump(self, state: AgentState, thread_id: str) -> tuple[dict[str, Any], _LastState]:
         """What `to_checkpoint` gives. Messages that the thread's last state had are not made again: they cannot have
-        changed, but for what is in their dictionaries, and it is seen at once that they are the same.
+        changed, but for what is in their lists and dictionaries, and it is seen at once that they are the same.
         """
         if not isinstance(state, AgentState):
             raise TypeError(f"state: expected an AgentState, got {type(state).__name__}")
         last = self._last.get(thread_id)
-        if last is None or type(state) is not AgentState or not all(map(is_, last.messages, state.messages)):
-            return state.to_checkpoint()
+        if (
+            last is None
+            or type(state) is not AgentState
+            or any(last.empty)
+            or not all(map(is_, last.messages, state.messages))
+        ):
+            dump = state.to_checkpoint()
+            return dump, _LastState((), [], [], []).extend(state.messages, dump["messages"], 0)
         known = last.dumped[: len(state.messages)]
-        loose = [
-            at
-            for at, (message, dumped) in enumerate(zip(state.messages, known, strict=False))
-            if message.tool_calls or message.metadata or dumped["tool_calls"] or dumped["metadata"]
-        ]
+        loose = [at for at in last.loose if at < len(known)]
         again = tuple(state.messages[at] for at in loose)
         dump = state.model_copy(update={"messages": again + state.messages[len(known) :]}).to_checkpoint()
         dumped: list[Any] = dump["messages"]
         for at, each in zip(loose, dumped, strict=False):
             known[at] = each
         dump["messages"] = known + dumped[len(loose) :]
-        return dump
+        return dump, last.extend(state.messages, dump["messages"], len(known))
 
 
 def _encode_metadata(found: Checkpoint) -> dict[str, Any]:

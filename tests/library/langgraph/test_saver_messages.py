@@ -95,6 +95,46 @@ def test_a_message_that_was_changed_after_it_was_read_is_put_as_it_is(
 
 
 @pytest.mark.requirement("langgraph.saver.values")
+@pytest.mark.parametrize(("field", "value"), [("additional_kwargs", []), ("name", []), ("name", {})])
+def test_an_empty_value_of_another_type_is_a_change(saver: CofioSaver, field: str, value: object) -> None:
+    saver.put(config_of(), checkpoint_with("1", {"messages": [HumanMessage("hello", id="1")]}), {}, {})
+    messages = [read(saver) for _ in range(3)][-1]
+    setattr(messages[0], field, value)
+    with pytest.raises(TypeError):  # as LangGraph's serializer says of it: it is not taken for what it was
+        saver.put(config_of(at="1"), checkpoint_with("2", {"messages": messages}), {}, {})
+
+
+@pytest.mark.requirement("langgraph.saver.values")
+def test_messages_are_read_as_their_types_make_them(saver: CofioSaver) -> None:
+    """Those whose types would keep every field as it is are made without asking these."""
+    usage: Any = {"input_tokens": 5, "output_tokens": 2, "total_tokens": 7}
+    details: Any = {**usage, "input_token_details": {"cache_read": 3}}
+    call: Any = {"name": "t", "args": {"x": 1}, "id": "c", "type": "tool_call"}
+    raw_call = {"id": "c", "type": "function", "function": {"name": "t", "arguments": '{"x": 1}'}}
+    said: list[Any] = [
+        HumanMessage("hello", id="1"),
+        HumanMessage("hello", id="2", name="ada"),
+        HumanMessage([{"type": "text", "text": "hello"}], id="3"),
+        HumanMessage("hello", mood="glad"),
+        SystemMessage("be brief"),
+        AIMessage("hi", id="4", response_metadata={"model": "m", "at": {"n": [1, 2.5, None]}}),
+        AIMessage("hi", id="5", usage_metadata=usage),
+        AIMessage("hi", id="6", usage_metadata=details),
+        AIMessage("", id="7", tool_calls=[call]),
+        AIMessage("", id="8", additional_kwargs={"tool_calls": [raw_call]}),
+    ]
+    for number in range(3):  # the first of each shape is made by its type, the next of what was learned from it
+        again = [each.model_copy(update={"id": f"{number}-{at}"}) for at, each in enumerate(said)]
+        saver.put(config_of(), checkpoint_with(str(number), {"messages": again}), {}, {})
+        plain = JsonPlusSerializer(allowed_msgpack_modules=None)
+        made = plain.loads_typed(plain.dumps_typed(again))
+        assert told(read(saver)) == told(made)
+        assert [[*each.__dict__] for each in read(saver)] == [[*each.__dict__] for each in made]
+        assert [each.__pydantic_fields_set__ for each in read(saver)] == [each.__pydantic_fields_set__ for each in made]
+        assert read(saver) == made
+
+
+@pytest.mark.requirement("langgraph.saver.values")
 def test_a_message_of_another_class_with_the_same_words_is_another(saver: CofioSaver) -> None:
     for number, kind in enumerate((HumanMessage, SystemMessage, HumanMessage)):
         saver.put(config_of(), checkpoint_with(str(number), {"messages": [kind("same", id="1")]}), {}, {})
@@ -158,14 +198,14 @@ def test_savers_that_allow_other_types_share_no_messages(saver: CofioSaver) -> N
 def held(known: states.Messages) -> int:
     """The bytes of all texts that are kept for messages, each counted once."""
     texts: dict[int, Any] = {}
-    for one in [*known._by_object.values(), *known._older.values()]:
-        for each in (*one.message.__dict__.values(), *one.values, one.text):
+    for message, values, _, text in [*known._by_object.values(), *known._older.values()]:
+        for each in (*message.__dict__.values(), *values, text):
             texts[id(each)] = each
     for mark, (text, _) in known._by_mark.items():
         texts |= {id(mark): mark, id(text): text}
     for text, maybe in known._by_text.items():
         texts[id(text)] = text
-        for each in () if maybe is None else (*maybe.message.__dict__.values(), maybe.text):
+        for each in () if maybe is None else (*maybe.fields.values(), maybe.held, maybe.text):
             texts[id(each)] = each
     return sum(map(sys.getsizeof, texts.values()))
 

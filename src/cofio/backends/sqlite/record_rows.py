@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cache, cached_property, lru_cache
+from functools import cache, lru_cache
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -94,6 +94,13 @@ def decode_headings(rows: Iterable[HeadingRow]) -> list[Heading]:
     ]  # fmt: skip
 
 
+@cache
+def _find_checkpoints() -> type[SqliteCheckpoints]:
+    from .checkpoint_rows import SqliteCheckpoints  # many programs need none
+
+    return SqliteCheckpoints
+
+
 @lru_cache(maxsize=10_000)
 def _scope(path: bytes) -> Scope:
     return Scope.from_path(path)
@@ -144,12 +151,10 @@ class RecordRows:
         self._at = compute_store_time(to_micros(now), updated)
         self.now = from_micros(self._at)
 
-    @cached_property
+    @property
     def checkpoints(self) -> SqliteCheckpoints:
         """The checkpoints."""
-        from .checkpoint_rows import SqliteCheckpoints
-
-        return SqliteCheckpoints(self._connection, self._at)
+        return _find_checkpoints()(self._connection, self._at)
 
     def by_id(self, record_id: str) -> Record | None:
         """The record with this id, even if it has expired."""

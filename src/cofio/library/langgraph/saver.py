@@ -63,6 +63,7 @@ SPACE = "langgraph"
 LISTED_AT_ONCE = 100  # checkpoints without their states, to begin with
 LISTED_AT_MOST = 6_400
 STREAMED_AT_ONCE = 10  # checkpoints with their states
+SHORT = 4096  # bytes that are not compressed: a graph saves several times a turn, and its user waits for each
 _COUNTERS = "counters_since_delta_snapshot"
 _RUN = "run_id"
 _SERDES = (("dumps_typed", "loads_typed"), ("dumps", "loads"))  # LangGraph takes either
@@ -166,7 +167,7 @@ class CofioSaver(EngineOwner, BaseCheckpointSaver[str]):
             state[_ASIDE] = aside
         self._checkpoints.save(
             SPACE, thread, checkpoint["id"], state, ns=ns, parent=parse_id(options), metadata=described, ttl=self.ttl,
-            owned=True,
+            owned=True, short=SHORT,
         )  # fmt: skip
         return make_config(options["thread_id"], ns, checkpoint["id"])
 
@@ -184,7 +185,7 @@ class CofioSaver(EngineOwner, BaseCheckpointSaver[str]):
             kind, data = self.serde.dumps_typed(value)
             rows.append((PendingWrite(task_id, at, task_path, channel, kind, bytes(data)), at < 0))
         if rows:
-            self._checkpoints.write(SPACE, thread, after, rows, ns=ns)
+            self._checkpoints.write(SPACE, thread, after, rows, ns=ns, short=SHORT)
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread with all its checkpoints and what is pending; nothing happens when there is none.
@@ -245,7 +246,7 @@ class CofioSaver(EngineOwner, BaseCheckpointSaver[str]):
             at_once = min(2 * at_once, STREAMED_AT_ONCE)  # who takes one may not want another
             places = [(each.thread, each.ns, each.id) for each in asked if wanted.may_hold(each.metadata)]
             for found in self._load_many(places):
-                told = None if found is None else self._tuple(found)  # None: it was deleted meanwhile
+                told = None if found is None else self._tuple(found, once=True)  # None: it was deleted meanwhile
                 if told is not None and wanted.holds(told.metadata):
                     left = None if left is None else left - 1
                     yield told
@@ -407,14 +408,14 @@ class CofioSaver(EngineOwner, BaseCheckpointSaver[str]):
         except Unavailable:  # one is damaged: those before it can be had all the same
             return (self._load(*place) for place in places)
 
-    def _tuple(self, found: Saved, config: RunnableConfig | None = None) -> CheckpointTuple:
+    def _tuple(self, found: Saved, config: RunnableConfig | None = None, *, once: bool = False) -> CheckpointTuple:
         with _explain_unreadable(found):
             metadata = dict(found.metadata)
             for key, text in found.state.get(_ASIDE, {}).items():
                 metadata[key] = decode_typed(text, self.serde)
             return CheckpointTuple(
                 config=config or make_config(found.thread, found.ns, found.id),
-                checkpoint=decode_checkpoint(found.id, found.state, self.serde, self._messages),
+                checkpoint=decode_checkpoint(found.id, found.state, self.serde, self._messages, once=once),
                 metadata=cast(CheckpointMetadata, metadata),
                 parent_config=make_config(found.thread, found.ns, found.parent) if found.parent else None,
                 pending_writes=[self._write(each) for each in found.pending],
@@ -541,7 +542,7 @@ def _explain_unreadable(found: Saved) -> Iterator[None]:
 
 def _drop_surrogates(text: str) -> str:
     """The text without halves of surrogate pairs, which metadata cannot hold."""
-    return text.encode("utf-8", "ignore").decode()
+    return text if text.isascii() else text.encode("utf-8", "ignore").decode()
 
 
 def _check_allowed(allow: object) -> bool:

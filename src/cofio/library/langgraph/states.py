@@ -17,12 +17,11 @@ from __future__ import annotations
 
 import marshal
 import math
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Iterable, Mapping
 from operator import is_
 from sys import getsizeof
 from threading import Lock
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import ormsgpack
 from langchain_core.messages import (
@@ -37,16 +36,17 @@ from langgraph.checkpoint.base import Checkpoint
 from langgraph.checkpoint.serde.base import SerializerProtocol
 from langgraph.checkpoint.serde.jsonplus import EXT_PYDANTIC_V2, JsonPlusSerializer
 
+from ...checkpoints.deltas import same
 from ...values.errors import Invalid
 
 _ONE = b"\x91"  # the header of a list of one
 _TYPES = frozenset({"null", "bytes", "bytearray", "msgpack"})
 _SCALARS = frozenset({str, int, float, bool, type(None)})
-_PLAIN = _SCALARS | {bytes}
 _TEXTS = frozenset({str, type(None)})
 _GROWING = frozenset({list, dict})
 _NUMBERS = frozenset({int, float, bool, type(None)})
 _MESSAGES = frozenset({AIMessage, AIMessageChunk, FunctionMessage, HumanMessage, SystemMessage, ToolMessage})
+_PLAIN_MESSAGES = frozenset({AIMessage, HumanMessage, SystemMessage})  # what they validate are types, and no values
 _MARKING = (
     ormsgpack.OPT_NON_STR_KEYS
     | ormsgpack.OPT_PASSTHROUGH_DATACLASS
@@ -56,6 +56,12 @@ _MARKING = (
     | ormsgpack.OPT_PASSTHROUGH_UUID
     | ormsgpack.OPT_REPLACE_SURROGATES
 )
+_KINDS = {(kind.__module__, kind.__name__): kind for kind in _MESSAGES}  # all are on LangGraph's own list
+_UNVALIDATED = frozenset({"response_metadata", "usage_metadata"})
+_shapes: dict[tuple[Any, ...], tuple[str, ...]] = {}
+"""Of which messages the type is known to keep all fields as they are, if these ones are empty."""
+SHAPES = 1000
+_new = object.__new__
 _set = object.__setattr__
 OBJECTS = 4096  # messages that are known by which object they are, twice
 LARGE = 64 * 1024  # characters of packed text: a message with more is not kept for which object it is
@@ -70,8 +76,6 @@ class StrictSerializer(JsonPlusSerializer):
 
     def __init__(self) -> None:
         super().__init__(pickle_fallback=False, allowed_json_modules=None, allowed_msgpack_modules=None)
-        self._kinds: dict[tuple[str, str], type] = {}
-        """The types of messages that were read, by module and name: LangGraph imports the module for each message."""
 
     def loads_typed(self, data: tuple[str, bytes]) -> Any:
         """The value; of the types that this class writes and no other, as the older ones can name what to import.
@@ -86,20 +90,71 @@ class StrictSerializer(JsonPlusSerializer):
         return ormsgpack.unpackb(data[1], ext_hook=self._read_object, option=ormsgpack.OPT_NON_STR_KEYS)
 
     def _read_object(self, code: int, data: bytes) -> Any:
-        """What LangGraph makes of an object of MessagePack's; of a message whose type it has made before, sooner."""
+        """What LangGraph makes of an object of MessagePack's; of a message, sooner."""
         if code != EXT_PYDANTIC_V2:
             return self._unpack_ext_hook(code, data)
         try:
             module, name, fields, *_ = ormsgpack.unpackb(
                 data, ext_hook=self._unpack_ext_hook, option=ormsgpack.OPT_NON_STR_KEYS
             )
-            return self._kinds[module, name](**fields)
+            return _make_message(_KINDS[module, name], fields)
         except Exception:  # of whatever kind: LangGraph has a rule for each
-            made = self._unpack_ext_hook(code, data)
-        kind = type(made)
-        if kind in _MESSAGES:
-            self._kinds[kind.__module__, kind.__name__] = kind
-        return made
+            return self._unpack_ext_hook(code, data)
+
+
+def _make_message(kind: type, fields: dict[str, Any]) -> Any:
+    """A message of its fields. Its type validates them, which takes most of the time that it takes to read a chat,
+    unless it was seen to change nothing in a message of the same shape: one that differs only in texts, and in what
+    it says of the answer's model.
+    """
+    usage = fields.get("usage_metadata")
+    counts = None if usage is None else _find_counts(usage)
+    shape = kind, fields.get("type"), counts, (*fields,), (*map(type, fields.values()),)
+    empty = _shapes.get(shape)
+    if empty is not None and not any(map(fields.get, empty)):
+        return _assemble(kind, fields, {*fields}, {})
+    made = kind(**fields)
+    if empty is None and kind in _PLAIN_MESSAGES and (usage is None or counts is not None):
+        _learn_shape(shape, made, fields)
+    return made
+
+
+def _learn_shape(shape: tuple[Any, ...], made: Any, fields: dict[str, Any]) -> None:
+    """Note the shape of a message, if its type kept all fields as they are and would so for others of this shape."""
+    loose = [name for name, value in fields.items() if type(value) not in _TEXTS and name not in _UNVALIDATED]
+    if all(type(fields[name]) in _GROWING and not fields[name] for name in loose) and _holds_exactly(made, fields):
+        if len(_shapes) >= SHAPES:
+            _shapes.clear()
+        _shapes[shape] = (*loose,)
+
+
+def _find_counts(usage: Any) -> tuple[Any, ...] | None:
+    """The names of counts and of groups of counts, in their order; None if there is something else."""
+    if type(usage) is not dict:
+        return None
+    names: list[Any] = []
+    for name, value in usage.items():
+        if type(value) is int:
+            names.append(name)
+        elif type(value) is dict and all(type(each) is int for each in value.values()):
+            names.append((name, *value))
+        else:
+            return None
+    return (*names,)
+
+
+def _holds_exactly(message: Any, fields: dict[str, Any]) -> bool:
+    """Whether a message holds these fields as they are, in this order, and nothing else."""
+    try:
+        is_same = same(message.__dict__, fields)
+    except ValueError:  # there is something in the metadata that is no plain data
+        return False
+    return (
+        is_same
+        and message.__pydantic_fields_set__ == fields.keys()
+        and message.__pydantic_extra__ == {}
+        and message.__pydantic_private__ is None
+    )
 
 
 class Messages:
@@ -123,39 +178,55 @@ class Messages:
         self._cached_messages = 0
         self._by_object: dict[int, _CachedMessage] = {}
         self._older: dict[int, _CachedMessage] = {}
-        """Messages by their ids; the older half goes when there are too many, or too large: they stay in memory."""
+        """Whole messages by their ids; the older half goes when there are too many, or too large: they stay in
+        memory."""
         self._by_mark: dict[bytes, tuple[str, bool]] = {}
         """By all that a message holds its text, and whether it is whole."""
         self._by_text: dict[str, _Template | None] = {}
         """What a text that was read more than once is copied from; None when it was read once, or cannot be copied."""
 
-    def encode(self, value: Any, serde: SerializerProtocol) -> str:
-        """An element of a list, as text.
+    def encode(self, values: Iterable[Any], serde: SerializerProtocol) -> list[str]:
+        """The elements of a list, each as text.
 
         Raises:
-            _Unfit: the serializer does not write it as a part of a list.
+            _Unfit: the serializer does not write one as a part of a list.
         """
+        by_object, older = self._by_object.get, self._older.get
+        texts = []
+        for value in values:
+            message, held, empty, text = by_object(id(value)) or older(id(value)) or _UNKNOWN
+            if (
+                message is not value
+                or any(empty)
+                or len(value.__dict__) != len(held)
+                or not all(map(is_, value.__dict__.values(), held))
+                or value.__pydantic_extra__
+            ):
+                text = self._encode_one(value, serde)
+            texts.append(text)
+        return texts
+
+    def _encode_one(self, value: Any, serde: SerializerProtocol) -> str:
         if type(value) not in _MESSAGES:
             return _encode_array_item(value, serde)
-        known = self._by_object.get(id(value)) or self._older.get(id(value))
-        if known and known.message is value and _is_unchanged(known):
-            return known.text
         try:
             mark = ormsgpack.packb((type(value).__name__, value.__dict__, value.__pydantic_extra__), option=_MARKING)
         except TypeError:  # it holds something else than plain data
             return _encode_array_item(value, serde)
         text, whole = self._by_mark.get(mark, ("", False))
         if not text:
-            text, whole = self._by_mark[mark] = (_encode_array_item(value, serde), _is_whole(value))
+            text = _encode_array_item(value, serde)
+            whole = _is_whole(value) and len(text) <= LARGE
+            self._by_mark[mark] = text, whole
             self._grow(len(mark) + len(text))
-        mould = _make_template(value, text) if whole and len(text) <= LARGE else None
-        if mould is not None and mould.whole:
-            self._by_object[id(value)] = _cache_message(value, text)
-            self._age(mould.size)
+        if whole:
+            held = (*value.__dict__.values(),)
+            self._by_object[id(value)] = value, held, [each for each in held if type(each) in _GROWING], text
+            self._age(2 * getsizeof(text))  # its fields hold about as much
         return text
 
-    def decode(self, texts: list[str], serde: SerializerProtocol) -> list[Any]:
-        """The list of what the elements are."""
+    def decode(self, texts: list[str], serde: SerializerProtocol, *, once: bool = False) -> list[Any]:
+        """The list of what the elements are. With `once`, they are not expected to be put again."""
         if not self._copies:
             return cast("list[Any]", serde.loads_typed(("msgpack", _array(texts))))
         by_object = self._by_object
@@ -163,17 +234,19 @@ class Messages:
         missing = [at for at, each in enumerate(kept) if each is None]
         read = iter(serde.loads_typed(("msgpack", _array(texts[at] for at in missing))) if missing else ())
         values = []
-        held = 0
+        size = 0
         for each in kept:
             if each is None:
                 values.append(next(read))
-            else:
-                copy = _fill_template(each)
-                if each.whole:
-                    by_object[id(copy)] = _cache_message(copy, each.text)
-                    held += each.size
-                values.append(copy)
-        self._age(held)
+                continue
+            growing = marshal.loads(each.held)  # noqa: S302  # our own bytes
+            copy = _fill_template(each, growing)
+            values.append(copy)
+            if each.whole and not once:
+                by_object[id(copy)] = copy, (*copy.__dict__.values(),), growing, each.text
+                size += each.size
+        if size:
+            self._age(size)
         self._note([(texts[at], values[at]) for at in missing])
         return values
 
@@ -184,9 +257,9 @@ class Messages:
             if text not in self._by_text:
                 self._by_text[text] = None
                 size += len(text)
-            elif type(value) in _MESSAGES:
-                mould = self._by_text[text] = _make_template(value, text)
-                size += mould.size if mould else 0
+            elif type(value) in _MESSAGES and (template := _make_template(value, text)) is not None:
+                self._by_text[text] = template
+                size += template.size
         self._grow(size)
 
     def _grow(self, size: int) -> None:
@@ -202,11 +275,25 @@ class Messages:
                 self._older, self._by_object, self._cached_messages = self._by_object, {}, 0
 
 
-class _Template(NamedTuple):
-    """A message that no one else has, and how to rebuild what could be changed in a copy of it."""
+_CachedMessage: TypeAlias = tuple[Any, tuple[Any, ...], list[Any], str]
+"""A message that is whole, the very objects in its fields, those of them that are lists and dictionaries, its text."""
+_UNKNOWN: _CachedMessage = (object(), (), [], "")
 
-    message: Any
-    parts: tuple[tuple[str, Callable[[], Any]], ...]
+
+class _Template(NamedTuple):
+    """What copies of a message are made from. It holds nothing that others can change."""
+
+    kind: type
+    fields: dict[str, Any]
+    """What is in its fields; the lists and dictionaries are put in their places."""
+    given: frozenset[str]
+    """The fields that it was made with."""
+    is_open: bool
+    """Whether it may have others than its type says."""
+    growing: tuple[str, ...]
+    """The fields that hold lists and dictionaries."""
+    held: bytes
+    """What these hold."""
     text: str
     size: int
     """The bytes of its text and fields."""
@@ -214,31 +301,40 @@ class _Template(NamedTuple):
     """Whether it is small, and its fields are texts, and empty lists and dictionaries."""
 
 
-class _CachedMessage(NamedTuple):
-    """A message that is whole, as it was when it was read or put."""
+def _make_template(message: Any, text: str) -> _Template | None:
+    """What copies of a message are made from; None when it holds something that cannot be copied so."""
+    if message.__pydantic_extra__ or message.__pydantic_private__:
+        return None
+    fields = message.__dict__.copy()
+    growing: list[str] = []
+    size = getsizeof(text)
+    for name, value in fields.items():
+        kind = type(value)
+        if kind in _SCALARS:
+            size += getsizeof(value)
+        elif kind in _GROWING:
+            growing.append(name)
+        else:
+            return None
+    try:
+        if not all(_is_plain(fields[name]) for name in growing):
+            return None
+        held = marshal.dumps([fields[name] for name in growing], 2)
+    except (ValueError, RecursionError):  # it is too deep
+        return None
+    whole = len(text) <= LARGE and _is_whole(message)
+    fields.update(dict.fromkeys(growing))
+    given = frozenset(message.__pydantic_fields_set__)
+    is_open = message.__pydantic_extra__ is not None
+    return _Template(type(message), fields, given, is_open, (*growing,), held, text, size + len(held), whole)
 
-    message: Any
-    values: tuple[Any, ...]
-    """The very objects in its fields."""
-    empty: tuple[Any, ...]
-    """Those of them that are lists and dictionaries."""
-    text: str
 
-
-def _cache_message(message: Any, text: str) -> _CachedMessage:
-    values = (*message.__dict__.values(),)
-    return _CachedMessage(message, values, (*[each for each in values if type(each) in _GROWING],), text)
-
-
-def _is_unchanged(known: _CachedMessage) -> bool:
-    """Whether a message still holds the same objects, and the lists and dictionaries among them nothing still."""
-    fields = known.message.__dict__
-    return (
-        len(fields) == len(known.values)
-        and all(map(is_, fields.values(), known.values))
-        and not any(known.empty)
-        and not known.message.__pydantic_extra__
-    )
+def _fill_template(template: _Template, growing: list[Any]) -> Any:
+    """A message as it was, with these lists and dictionaries: what its `__copy__` does, in a third of the time."""
+    fields = template.fields.copy()
+    for name, value in zip(template.growing, growing, strict=True):
+        fields[name] = value
+    return _assemble(template.kind, fields, {*template.given}, {} if template.is_open else None)
 
 
 def _is_whole(message: Any) -> bool:
@@ -249,56 +345,26 @@ def _is_whole(message: Any) -> bool:
     return True
 
 
+def _assemble(kind: type, fields: dict[str, Any], given: set[str], extra: dict[str, Any] | None) -> Any:
+    """A message of these very parts."""
+    made: Any = _new(kind)
+    _set(made, "__dict__", fields)
+    _set(made, "__pydantic_fields_set__", given)
+    _set(made, "__pydantic_extra__", extra)
+    _set(made, "__pydantic_private__", None)
+    return made
+
+
 def _is_plain(value: Any) -> bool:
-    """Whether a value is made of Python's own plain types, and no type like them: `marshal` would make it one."""
+    """Whether a value is made of Python's own plain types, and no type like them: `marshal` would make it one. It
+    takes any buffer for bytes, and so bytes are none of them.
+    """
     kind = type(value)
-    if kind in _PLAIN:
+    if kind in _SCALARS:
         return True
     if kind is dict:
-        return all(type(key) in _PLAIN and _is_plain(inner) for key, inner in value.items())
+        return all(type(key) in _SCALARS and _is_plain(inner) for key, inner in value.items())
     return (kind is list or kind is tuple) and all(map(_is_plain, value))
-
-
-def _make_template(message: Any, text: str) -> _Template | None:
-    """What copies of a message are made from; None when it holds something that cannot be copied so."""
-    if message.__pydantic_extra__ or message.__pydantic_private__:
-        return None
-    parts: list[tuple[str, Callable[[], Any]]] = []
-    size = getsizeof(text)
-    for name, value in message.__dict__.items():
-        kind = type(value)
-        if kind in _SCALARS:
-            size += getsizeof(value)
-        elif kind not in _GROWING:
-            return None
-        elif not value:
-            parts.append((name, kind))
-        else:
-            try:
-                if not _is_plain(value):
-                    return None
-                written = marshal.dumps(value, 2)
-            except (ValueError, RecursionError):  # it is too deep
-                return None
-            parts.append((name, partial(marshal.loads, written)))
-            size += 2 * len(written)  # it is there in the message, too
-    whole = len(text) <= LARGE and _is_whole(message)
-    mould = _Template(message, tuple(parts), text, size, whole)
-    return mould._replace(message=_fill_template(mould))
-
-
-def _fill_template(mould: _Template) -> Any:
-    """A message like the one in the mould: what its `__copy__` does, in a third of the time."""
-    message = mould.message
-    made = object.__new__(type(message))
-    fields = message.__dict__.copy()
-    for name, make in mould.parts:
-        fields[name] = make()
-    _set(made, "__dict__", fields)
-    _set(made, "__pydantic_fields_set__", message.__pydantic_fields_set__.copy())
-    _set(made, "__pydantic_extra__", None if message.__pydantic_extra__ is None else {})
-    _set(made, "__pydantic_private__", None if message.__pydantic_private__ is None else {})
-    return made
 
 
 class _Unfit(Exception):
@@ -323,19 +389,23 @@ def encode_checkpoint(checkpoint: Checkpoint, serde: SerializerProtocol, message
     return {"values": values, "rest": rest, "packed": packed} if packed else {"values": values, "rest": rest}
 
 
-def decode_checkpoint(id: str, state: Mapping[str, Any], serde: SerializerProtocol, messages: Messages) -> Checkpoint:
-    """The checkpoint that a state was made of."""
+def decode_checkpoint(
+    id: str, state: Mapping[str, Any], serde: SerializerProtocol, messages: Messages, *, once: bool = False
+) -> Checkpoint:
+    """The checkpoint that a state was made of. With `once`, its messages are not expected to be put again."""
     whole = {**_json(state["rest"]), "id": id}  # a copy: the state stays as it is
     for key, text in state.get("packed", {}).items():
         whole[key] = decode_typed(text, serde)
-    whole["channel_values"] = {name: decode_value(value, serde, messages) for name, value in state["values"].items()}
+    whole["channel_values"] = {
+        name: decode_value(value, serde, messages, once=once) for name, value in state["values"].items()
+    }
     return cast(Checkpoint, whole)
 
 
-def decode_value(value: Any, serde: SerializerProtocol, messages: Messages) -> Any:
+def decode_value(value: Any, serde: SerializerProtocol, messages: Messages, *, once: bool = False) -> Any:
     """A channel's value from what the state holds for it."""
     if isinstance(value, list):
-        return messages.decode(value, serde)
+        return messages.decode(value, serde, once=once)
     if isinstance(value, dict):
         return dict(zip(value, serde.loads_typed(("msgpack", _array(value.values()))), strict=True))
     return decode_typed(value, serde)
@@ -378,19 +448,24 @@ def _json(value: Any) -> Any:
             raise _Unfit
         return value
     if kind is list or kind is tuple:
-        return [_json(each) for each in value]
-    if not isinstance(value, dict) or not _names(value):
+        return [each if type(each) is str and each.isascii() else _json(each) for each in value]
+    if not isinstance(value, dict):
         raise _Unfit
-    return {key: _json(inner) for key, inner in value.items()}
+    copy = {}
+    for key, inner in value.items():
+        if type(key) is not str or not (key.isascii() or _encodes(key)):
+            raise _Unfit
+        copy[key] = inner if type(inner) is str and inner.isascii() else _json(inner)  # as most are: no call for them
+    return copy
 
 
 def _parts(value: Any, serde: SerializerProtocol, messages: Messages) -> Any:
     try:
         # Numbers are no longer than what it costs to set them apart.
         if type(value) is list and not (value and type(value[0]) in _NUMBERS):
-            return [messages.encode(each, serde) for each in value]
-        if type(value) is dict and _names(value):
-            return {key: messages.encode(inner, serde) for key, inner in value.items()}
+            return messages.encode(value, serde)
+        if type(value) is dict and _has_names(value):
+            return dict(zip(value, messages.encode(value.values(), serde), strict=True))
     except _Unfit:
         pass
     return encode_typed(value, serde)
@@ -403,9 +478,12 @@ def _encode_array_item(value: Any, serde: SerializerProtocol) -> str:
     return data[1:].decode("latin-1")
 
 
-def _names(value: dict[Any, Any]) -> bool:
+def _has_names(value: dict[Any, Any]) -> bool:
     """Whether all keys are plain text."""
-    return all(type(key) is str and (key.isascii() or _encodes(key)) for key in value)
+    for key in value:  # noqa: SIM110  # a generator would take twice as long
+        if type(key) is not str or not (key.isascii() or _encodes(key)):
+            return False
+    return True
 
 
 def _encodes(text: str) -> bool:
