@@ -18,7 +18,7 @@ import shutil
 import tempfile
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -687,22 +687,27 @@ def _make_owner_token(store: str) -> str:
     return f"store-{store}-{LAYOUT}"
 
 
-@lru_cache(maxsize=10_000)  # the same few scopes, authors and sets of tags come again and again
 def _join_facets(path: bytes, kind: str, source: str, author: str, tags: str) -> str:
-    return " ".join(_make_facets(path, kind, source, author, decode_tags(tags)))
-
-
-def _make_facets(path: bytes, kind: str, source: str, author: str, tags: Iterable[str]) -> Iterator[str]:
     """The tokens that bounds are tested by. They only narrow: the database has the last word on each hit."""
-    yield make_facet("exact", path)
-    names = path.split(b"\0")[:-1]
-    for depth in range(1, len(names) + 1):
-        yield make_facet("under", b"".join(name + b"\0" for name in names[:depth]))
-    yield make_facet("kind", kind.encode())
-    yield make_facet("source", source.encode())
-    yield make_facet("author", author.encode())
-    for tag in tags:
-        yield make_facet("tag", tag.casefold().encode())
+    return f"{_join_scope_facets(path)} {_join_origin_facets(kind, source, author)} {_join_tag_facets(tags)}"
+
+
+# Each by itself comes again and again, and all of them together hardly ever do.
+@lru_cache(maxsize=10_000)
+def _join_scope_facets(path: bytes) -> str:
+    ends = [end for end, byte in enumerate(path, 1) if not byte]
+    return " ".join([make_facet("exact", path), *(make_facet("under", path[:end]) for end in ends)])
+
+
+@lru_cache(maxsize=10_000)
+def _join_origin_facets(kind: str, source: str, author: str) -> str:
+    named = (("kind", kind), ("source", source), ("author", author))
+    return " ".join(make_facet(field, value.encode()) for field, value in named)
+
+
+@lru_cache(maxsize=10_000)
+def _join_tag_facets(tags: str) -> str:
+    return " ".join(make_facet("tag", tag.casefold().encode()) for tag in decode_tags(tags))
 
 
 def make_facet(field: str, value: bytes) -> str:
