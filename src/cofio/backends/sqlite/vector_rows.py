@@ -112,8 +112,34 @@ class SqliteUnembedded:
         return True
 
 
+class EmbeddedChanges:
+    """Up to which change every record has its vector, as far as this process has looked; by the embedder's number.
+
+    The database says so only for what the background work has seen to, and searches make vectors as well.
+    """
+
+    def __init__(self) -> None:
+        self._upto: dict[int, int] = {}
+
+    def find(self, embedder: int, seen: int, newest: int) -> int:
+        """Return the change, where the database says `seen`; `newest` is the last that there is."""
+        upto = self._upto.get(embedder, 0)
+        return max(seen, upto) if upto <= newest else seen  # else the database was put back
+
+    def note(self, embedder: int, upto: int) -> None:
+        """Note that all that changed up to then has its vector."""
+        self._upto[embedder] = upto
+
+
 def find_unembedded(
-    connection: apsw.Connection, embedder: str, bounds: Bounds, now: int, limit: int, most: int
+    connection: apsw.Connection,
+    embedder: str,
+    bounds: Bounds,
+    now: int,
+    *,
+    limit: int,
+    most: int,
+    embedded: EmbeddedChanges,
 ) -> SqliteUnembedded | None:
     """Return up to `limit` records within bounds that changed lately and have no vector of their present text.
 
@@ -121,17 +147,20 @@ def find_unembedded(
     """
     sql = "SELECT seq, updated, ifnull(embedder.no, 0), ifnull(seen_seq, 0) FROM state LEFT JOIN embedder ON name = ?"
     changed, updated, number, seen = retry_while_busy(lambda: connection.execute(sql, (embedder,)).get)
-    if seen >= changed:
+    upto = embedded.find(number, seen, changed)
+    if upto >= changed:
         return None
     condition = within(bounds, compute_store_time(now, updated), by_row=True)
-    missing = connection.execute(
-        "SELECT json_group_array(no ORDER BY parent IS NOT NULL, seq DESC)"
+    missing, first = connection.execute(
+        f"SELECT json_group_array(no ORDER BY parent IS NOT NULL, seq DESC) FILTER (WHERE {condition.sql}), min(seq)"
         " FROM (SELECT no AS recent FROM record WHERE seq > ? ORDER BY seq DESC LIMIT ?)"
         " CROSS JOIN record ON record.no = recent"
         " WHERE (SELECT text_seq FROM vector WHERE vector.embedder = ? AND vector.no = record.no)"
-        f" IS NOT record.text_seq AND {SEARCHABLE} AND {condition.sql}",
-        (seen, RECENT, number, *condition.values),
+        f" IS NOT record.text_seq AND {SEARCHABLE}",
+        (*condition.values, upto, RECENT, number),
     ).get
+    if number and changed - upto < RECENT:
+        embedded.note(number, changed if first is None else min(changed, first - 1))
     numbers = json.loads(missing)
     if not 0 < len(numbers) <= most:
         return None
