@@ -221,6 +221,16 @@ def test_a_text_that_changes_while_a_search_embeds_it_gets_no_vector_of_the_old(
     assert memory.check() == []
 
 
+def test_a_search_of_one_scope_does_not_forget_what_another_has_yet_to_embed(counted: Engine, counter: Counter) -> None:
+    (early,), (here,), (late,) = write(counted, 1, Scope("other")), write(counted, 1), write(counted, 1, Scope("other"))
+    assert find(counted, here.text, scope=DEMO) == [here.id]
+    assert counter.texts == [here.text]
+    assert set(find(counted, early.text, scope=Scope("other"), floor=0.0)) == {early.id, late.id}
+    assert sorted(counter.texts) == sorted([early.text, here.text, late.text])
+    counted.edit(early.id, text="walrus")
+    assert find(counted, "walrus", limit=1) == [early.id]
+
+
 def test_vectors_of_another_size_are_left_to_the_background(memory: Engine, backend: Backend) -> None:
     write(memory, 2)
     memory.settle()

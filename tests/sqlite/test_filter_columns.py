@@ -239,10 +239,10 @@ def test_a_snapshot_that_is_overtaken_still_has_what_passed_in_it(memory: Engine
         memory.edit(second.id, author="ann")
         memory.delete(first.id)
         with backend._database.snapshot() as late:
-            assert open_filter(backend, late, annes).select([2]) == [True]
+            assert open_filter(backend, late, annes).select([2]) == [0]
         for early_filter in (before, open_filter(backend, early, annes)):
             assert 1 in early_filter.selection.tolist()
-            assert early_filter.select([1, 2])[0]
+            assert 0 in early_filter.select([1, 2])
 
 
 def test_a_column_is_not_read_from_a_snapshot_that_is_overtaken(memory: Engine) -> None:
@@ -304,6 +304,66 @@ def test_columns_that_were_asked_for_the_longest_ago_are_dropped(
             assert len(backend._indexes.columns._columns) <= 3
     everything = AllOf(*(Where(f"data.n{n}", "!=", 2) for n in range(10)))
     assert len(memory.search(Query("fig", mode="keyword", filter=everything))) == 10
+
+
+def test_a_filter_is_remembered_until_something_changes(memory: Engine) -> None:
+    backend = memory._backend
+    assert isinstance(backend, SqliteBackend)
+    ones, trues = Where("data.n", "=", 1), Where("data.n", "=", True)
+    assert ones == trues
+    records = memory.write_many([Draft(scope=SCOPES[0], text="fig", data={"n": n}) for n in (1, True, 2)])
+    with backend._database.snapshot() as connection:
+        first = open_filter(backend, connection, ones)
+        assert open_filter(backend, connection, trues).selection.tolist() == [2]
+        assert open_filter(backend, connection, ones) is first
+        assert first.selection.tolist() == [1]
+    memory.edit(records[2].id, data={"n": 1})
+    with backend._database.snapshot() as connection:
+        assert open_filter(backend, connection, ones).selection.tolist() == [1, 3]
+
+
+def test_filters_that_were_asked_for_the_longest_ago_are_forgotten(
+    memory: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filter_columns, "MOST_FILTERS", 2)
+    backend = memory._backend
+    assert isinstance(backend, SqliteBackend)
+    memory.write(SCOPES[0], text="fig", data={"n": 1})
+    with backend._database.snapshot() as connection:
+        first, second, _ = (open_filter(backend, connection, Where("data.n", "=", n)) for n in range(3))
+        assert open_filter(backend, connection, Where("data.n", "=", 1)) is second
+        assert open_filter(backend, connection, Where("data.n", "=", 0)) is not first
+
+
+def test_what_is_sampled_of_many_rows_and_all_of_few_tell_the_same(
+    memory: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backend = memory._backend
+    assert isinstance(backend, SqliteBackend)
+    memory.write_many([Draft(scope=SCOPES[0], text=f"fig {n}", data={"n": n, "odd": n % 2}) for n in range(400)])
+    for filter_, is_together in ((Where("data.n", "<", 100), True), (Where("data.odd", "=", 1), False)):
+        for all_tested in (0, 10**6):
+            monkeypatch.setattr(filter_columns, "ALL_TESTED", all_tested)
+            with backend._database.snapshot() as connection:
+                backend._indexes.columns._filters.clear()
+                found = open_filter(backend, connection, filter_)
+                assert found.share == pytest.approx(0.25 if is_together else 0.5, abs=0.03)
+                assert found.is_together is is_together
+
+
+@pytest.mark.parametrize("hits_for_a_row", [1, 100])
+def test_words_that_hardly_any_passing_record_has_are_found_in_those(
+    memory: Engine, monkeypatch: pytest.MonkeyPatch, hits_for_a_row: int
+) -> None:
+    monkeypatch.setattr(searcher, "HITS_FOR_A_ROW", hits_for_a_row)
+    memory.write_many(
+        [Draft(scope=SCOPES[0], text=f"plum {'plum' * (n % 10 > 0)} {n}", data={"n": n % 10}) for n in range(2000)]
+    )
+    memory.settle()
+    passing = Where("data.n", "=", 0)
+    found = find(memory, Query("plum", mode="keyword", filter=passing, limit=150, floor=0.0))
+    assert set(found) == {record.id for record in memory.list(filter=passing, limit=1000)} & set(found)
+    assert len(found) == 150
 
 
 def test_a_small_scope_needs_no_columns(memory: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..engine.engine import Engine
-from ..values.errors import NotFound
 from ..values.query import MAX_LIST, AllOf, Filter, Hit, Mode, Page, Query, Where
 from ..values.records import Kind, Record, Scope
 from .projects import Project
@@ -58,12 +57,14 @@ def search_episodes(engine: Engine, home: Scope, query: MemoryQuery) -> Answer:
         of = hit.record.id if hit.record.kind is Kind.EPISODE else hit.record.parent
         if of is not None:
             groups.setdefault(of, []).append(hit)
+    near = {episode: hits for episode, hits in groups.items() if _is_near(hits, query.radius)}
+    episodes = _load_episodes(engine, near)
     found: list[MemoryHit] = []
     least = min(FACT_FLOOR, engine.settings.floor)
-    for episode, hits in groups.items():
-        if _is_near(hits, query.radius) and (record := _load_episode(engine, episode, hits)) is not None:
+    for episode, hits in near.items():
+        if episode in episodes:
             facts = [hit for hit in hits if hit.record.kind is Kind.FACT and _is_relevant(hit, least)]
-            found.append(MemoryHit(record, score(hits[0]), facts))
+            found.append(MemoryHit(episodes[episode], score(hits[0]), facts))
     return Answer(found, page.degraded, bool(page.near))
 
 
@@ -128,12 +129,9 @@ def _is_relevant(hit: Hit, floor: float) -> bool:
     return any(signal.relevance >= floor for signal in signals)
 
 
-def _load_episode(engine: Engine, id: str, hits: Sequence[Hit]) -> Record | None:
-    for hit in hits:
-        if hit.record.id == id:
-            return hit.record
-    try:
-        found = engine.read(id)
-    except NotFound:  # its messages stand alone, or it was deleted since
-        return None
-    return found if found.kind is Kind.EPISODE else None
+def _load_episodes(engine: Engine, groups: Mapping[str, Sequence[Hit]]) -> dict[str, Record]:
+    """Return the episodes that hits belong to, by their ids: those that are hits themselves, and the others read."""
+    found = {hit.record.id: hit.record for hits in groups.values() for hit in hits if hit.record.kind is Kind.EPISODE}
+    others = engine.read_many(each for each in groups if each not in found)
+    # None where messages stand alone, or the episode was deleted since.
+    return found | {each.id: each for each in others if each is not None and each.kind is Kind.EPISODE}

@@ -30,9 +30,12 @@ from .word_index import IndexState
 
 PART, TELLING = 0.5, 8  # of the rows; and as many of the sample as tell where those that pass are
 SAMPLE = 2048  # rows that tell about how many pass
+ALL_TESTED = 200_000  # where there are no more rows than that, to test all takes no longer than to pick some
+AT_RANDOM = 64  # of so many rows, to look one up takes as long as to test them all
 READ_AT_ONCE = 10_000  # rows of a column that are one value of a statement
 MOST_BYTES = 256 * 2**20  # of columns; those that were asked for the longest ago are dropped
 MOST_COLUMNS = 64
+MOST_FILTERS, MOST_FILTERED = 8, 2**23  # filters whose rows are remembered, and rows of them all
 MOST_AT_ONCE = 16  # columns of one filter: one that asks for more is held against the records themselves
 HIGHEST_ROW = 2**25  # a store with more changes than that has no columns: a table of its rows would be too large
 SPARE = 1000  # deleted or changed rows for which columns are not made again, beside a quarter of all
@@ -117,15 +120,14 @@ class RowFilter:
     @cached_property
     def share(self) -> float:
         """About which share of the records pass."""
-        return float(self._sample.mean()) if len(self._rows) else 0.0
+        places, tested = self._sample
+        return len(places) / tested if tested else 0.0
 
     @cached_property
     def is_together(self) -> bool:
         """Whether those that pass seem to stand within a part of the rows, as those of some days do."""
-        if not len(self._rows):
-            return False
-        passing = _SAMPLE_SHARES[self._sample]
-        return len(passing) >= TELLING and float(passing.max() - passing.min()) < PART
+        places, _ = self._sample
+        return len(places) >= TELLING and bool(places.max() - places.min() < PART * len(self._rows))
 
     @property
     def estimate(self) -> float:
@@ -133,21 +135,29 @@ class RowFilter:
         return self.share * len(self._rows)
 
     @cached_property
-    def _sample(self) -> Flags:
-        return self._test((_SAMPLE_SHARES * len(self._rows)).astype(np.int64))
+    def _sample(self) -> tuple[Ints, int]:
+        """The places, among the rows, of those that pass, and of how many rows that is known."""
+        count = len(self._rows)
+        if count <= ALL_TESTED:
+            return self._passing, count
+        some = (_SAMPLE_SHARES * count).astype(np.int64)
+        return some[self._test(some)], SAMPLE
+
+    @cached_property
+    def _passing(self) -> Ints:
+        """The places, among the rows, of all that may pass."""
+        return np.flatnonzero(self._test(slice(None)))
 
     @cached_property
     def selection(self) -> Ints:
         """The rows that may pass, in order."""
-        return self._rows[self._test(slice(None))]
+        return self._rows[self._passing]
 
     @cached_property
     def density(self) -> float:
         """Which share of the rows from the first to the last that may pass do so."""
-        if not len(self.selection):
-            return 1.0
-        first, last = np.searchsorted(self._rows, self.selection[[0, -1]])
-        return len(self.selection) / float(last - first + 1)
+        places = self._passing
+        return len(places) / float(places[-1] - places[0] + 1) if len(places) else 1.0
 
     @cached_property
     def table(self) -> Flags:
@@ -156,17 +166,18 @@ class RowFilter:
         table[self.selection] = True
         return table
 
-    def select(self, rows: Sequence[int]) -> list[bool]:
-        """Return for each of these rows whether it may pass."""
+    def select(self, rows: Sequence[int]) -> list[int]:
+        """Return at which places of the list there are rows that may pass."""
         if not len(self._rows):
-            return [True] * len(rows)
+            return list(range(len(rows)))
         wanted = np.array(rows, np.int64)
-        if "table" in self.__dict__:  # which is worked out for a search by vectors
-            known: list[bool] = self.table.take(wanted, mode="clip").tolist()
-            return known
-        at = np.minimum(np.searchsorted(self._rows, wanted), len(self._rows) - 1)
-        selected: list[bool] = (self._test(at) | (self._rows[at] != wanted)).tolist()
-        return selected
+        if "table" in self.__dict__ or len(self._rows) <= AT_RANDOM * len(wanted):
+            passing = self.table.take(wanted, mode="clip")
+        else:
+            at = np.minimum(np.searchsorted(self._rows, wanted), len(self._rows) - 1)
+            passing = self._test(at) | (self._rows[at] != wanted)
+        places: list[int] = np.flatnonzero(passing).tolist()
+        return places
 
     def _test(self, at: Rows) -> Flags:
         passing = self._evaluate(self._node, at)
@@ -199,6 +210,8 @@ class FilterColumns:
         self._rows: Ints = np.empty(0, np.int64)
         self._seqs: Ints = np.empty(0, np.int64)
         self._columns: OrderedDict[_Column, Array] = OrderedDict()
+        self._filters: OrderedDict[str, RowFilter] = OrderedDict()
+        """What the last filters let through, as of the last change that was read; the last that was used is last."""
 
     def open(
         self, connection: apsw.Connection, state: IndexState, filter_: Filter, *, known_only: bool
@@ -207,6 +220,11 @@ class FilterColumns:
 
         With `known_only`, also where they would have to be read first.
         """
+        asked = repr(filter_)  # two filters may be equal that ask for 1 and for true, which are not the same
+        with self._lock:
+            if state.seq == self._upto and asked in self._filters:
+                self._filters.move_to_end(asked)
+                return self._filters[asked]
         node = _translate(connection, filter_)
         if node is None or state.seq > HIGHEST_ROW:
             return None
@@ -227,7 +245,12 @@ class FilterColumns:
                 raise
             size = self._size
             columns = {column: self._columns[column][:size] for column in wanted}
-            return RowFilter(node, self._rows[:size], self._seqs[:size], columns, state.seq)
+            row_filter = RowFilter(node, self._rows[:size], self._seqs[:size], columns, state.seq)
+            if state.seq == self._upto:
+                self._filters[asked] = row_filter
+                while len(self._filters) > max(1, min(MOST_FILTERS, MOST_FILTERED // max(1, size))):
+                    self._filters.popitem(last=False)
+            return row_filter
 
     def _follow(self, connection: apsw.Connection, state: IndexState, wanted: Sequence[_Column]) -> bool:
         """Bring the columns up to a snapshot and read those that are missing; whether they are all there."""
@@ -291,6 +314,7 @@ class FilterColumns:
 
     def _read_changes(self, connection: apsw.Connection, upto: int) -> None:
         """Read the records that have changed since, and were perhaps new."""
+        self._filters.clear()
         columns = list(self._columns)
         expressions = "".join(f", {column.sql}" for column in columns)
         values = [value for column in columns for value in column.values]

@@ -6,8 +6,7 @@ What the counts mean is said by `text/bm25.py`; tantivy scores as it does, and i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import compress
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias, cast
 
 import tantivy
 
@@ -17,6 +16,9 @@ from ...values.query import AllOf, Bounds, Filter, Where
 from ...values.records import Scope
 from .tail import Tail
 from .word_index import IndexHit, IndexSnapshot, LoadedIndex, make_facet
+
+_Found: TypeAlias = tuple[float, tantivy.DocAddress]
+MOST_COUNTED = 8  # facets, one of which a record must have, of which it is counted how many records do
 
 
 class Restriction(NamedTuple):
@@ -70,27 +72,23 @@ class WordSearch:
         restriction: Restriction,
         *,
         skip: int = 0,
-        select: Callable[[list[int]], list[bool]] | None = None,
+        select: Callable[[list[int]], list[int]] | None = None,
     ) -> tuple[list[IndexHit], bool]:
         """Return the `limit` best of the index, without the first that are skipped and those that are not selected.
 
-        Also whether there may be more than `limit`.
+        `select` says at which places of a list of rows those are that stay. Also return whether there may be more.
         """
         if self._loaded is None or not self._weights or (restriction.rows is not None and not restriction.rows):
             return [], False
-        searcher = self._loaded.searcher
-        hits = searcher.search(self._make_query(self._loaded, restriction), limit, count=False).hits
-        is_full = len(hits) >= limit
-        if skip:
-            hits = hits[skip:]
-        rows = searcher.fast_field_values("no", [address for _, address in hits])
+        searcher, query = self._loaded.searcher, self._make_query(self._loaded, restriction)
+        hits = searcher.search(query, limit - skip, count=False, offset=skip).hits
+        is_full = len(hits) >= limit - skip
+        rows = _read_numbers(searcher, "no", hits)
         if select is not None and hits:
-            selected = select([int(row or 0) for row in rows])
-            rows, hits = list(compress(rows, selected)), list(compress(hits, selected))
-        seqs = searcher.fast_field_values("seq", [address for _, address in hits])
-        found = zip(rows, seqs, hits, strict=True)
-        # A file that was damaged while it was open may lack a value: no record has the number 0.
-        return [IndexHit(int(row or 0), int(seq or 0), score) for row, seq, (score, _) in found], is_full
+            selected = select(rows)
+            rows, hits = [rows[at] for at in selected], [hits[at] for at in selected]
+        found = zip(rows, _read_numbers(searcher, "seq", hits), hits, strict=True)
+        return [IndexHit(row, seq, score) for row, seq, (score, _) in found], is_full
 
     def _make_query(self, loaded: LoadedIndex, restriction: Restriction) -> tantivy.Query:
         query, schema = tantivy.Query, loaded.index.schema
@@ -98,9 +96,10 @@ class WordSearch:
         for word, _, boost in self._weights:
             term = query.term_query(schema, "body", word, "freq")
             any_word.append((tantivy.Occur.Should, term if boost == 1.0 else query.boost_query(term, boost)))
-        must = [(tantivy.Occur.Must, query.boolean_query(any_word))]
+        words = query.boolean_query(any_word)
+        must = [(tantivy.Occur.Must, words)]
         for group in _make_facet_groups(self._bounds, with_filter=restriction.facets):
-            if len(group) == 1 and loaded.all_have(group[0]):
+            if len(group) <= MOST_COUNTED and loaded.all_found_have(group):
                 continue  # a search that asks for nothing but words may pass over most of them
             any_facet = [(tantivy.Occur.Should, query.term_query(schema, "facet", each, "basic")) for each in group]
             # A filter must not add to the score, so it counts for nothing.
@@ -114,7 +113,7 @@ class WordSearch:
         if restriction.between is not None:
             span = query.range_query(schema, "no", tantivy.FieldType.Unsigned, *restriction.between)
             must.append((tantivy.Occur.Must, query.const_score_query(span, 0.0)))
-        return query.boolean_query(must)
+        return query.boolean_query(must) if len(must) > 1 else words
 
     def _score_tail(self, tail: Tail, fresh: dict[str, dict[int, int]]) -> list[tuple[int, WordScore, int]]:
         versions, scores = tail.versions, dict[int, float]()
@@ -129,6 +128,12 @@ class WordSearch:
             ranked.append((score[0], row, score, seq))
         ranked.sort(reverse=True)  # by the score and then by the row, which no two have in common
         return [(row, score, seq) for _, row, score, seq in ranked]
+
+
+def _read_numbers(searcher: tantivy.Searcher, field: str, hits: Sequence[_Found]) -> list[int]:
+    """Return a number of each of the records found; 0, which no record has, where a damaged file lacks it."""
+    numbers = cast("list[int | None]", searcher.fast_field_values(field, [address for _, address in hits]))
+    return [number or 0 for number in numbers] if None in numbers else cast("list[int]", numbers)
 
 
 def _make_scope_facets(bounds: Bounds) -> Iterator[str]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import cached_property
-from itertools import chain, compress, islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import apsw
@@ -32,7 +32,7 @@ from .database import Database, fetch
 from .keyword_search import Restriction, WordSearch, is_narrowed
 from .record_rows import JSON_COLUMNS, decode_record
 from .store_time import compute_store_time
-from .vector_rows import SqliteUnembedded, find_unembedded
+from .vector_rows import EmbeddedChanges, SqliteUnembedded, find_unembedded
 from .word_index import IndexDamage, IndexHit, IndexSnapshot, WordIndex, open_wordless_snapshot, translate_damage
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ class SearchIndexes:
         self._try_lock = try_lock
         self.vectors = vectors
         """Return the vector codes of an embedder."""
+        self.embedded = EmbeddedChanges()
 
     @cached_property
     def columns(self) -> FilterColumns:
@@ -159,7 +160,10 @@ class SqliteSearcher:
     def find_unembedded(self, embedder: str, limit: int, most: int) -> SqliteUnembedded | None:
         """Return records that changed lately and have no vector of their present text."""
         self._leave_snapshot()
-        return find_unembedded(self._connection, embedder, self._bounds, to_micros(self._clock()), limit, most)
+        return find_unembedded(
+            self._connection, embedder, self._bounds, to_micros(self._clock()),
+            limit=limit, most=most, embedded=self._indexes.embedded,
+        )  # fmt: skip
 
     def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:
         """Return the records near these under the same parent, but for those already weighed as candidates."""
@@ -330,7 +334,9 @@ class SnapshotSearch:
             " FROM state LEFT JOIN embedder ON name = ?",
             (embedder,),
         ).get
-        return _StoreFacts(bool(has_parents), number, newest, seen, json.loads(segments))
+        state = self._snapshot.state
+        upto = self._indexes.embedded.find(state.generation, number, seen, state.seq)
+        return _StoreFacts(bool(has_parents), number, newest, upto, json.loads(segments))
 
     def _make_candidates(self, rows: Iterable[int]) -> dict[int, Candidate]:
         within, rest = self._within, () if self._facts.has_parents else _NO_PARENT
@@ -423,43 +429,54 @@ class SnapshotSearch:
         There are at most `limit` in the first; a later piece may begin with what was in one before.
         """
         select = self._row_filter.select if self._row_filter is not None else None
-        for restriction, depth in self._choose_restrictions(limit):
+        for restriction, depth, most in self._choose_restrictions(limit):
             done, has_more = 0, True
-            while has_more:
+            while has_more and depth <= most:
                 with translate_damage():
                     hits, has_more = search.search_index(depth, restriction, skip=done, select=select)
                 yield hits[:limit]
                 yield hits[limit:]
-                if not restriction.facets:
-                    break  # what passes is not where the words are: the index is to look for it
                 depth, done = depth * DEEPER, depth
             if not has_more:
                 return
 
-    def _choose_restrictions(self, limit: int) -> Iterator[tuple[Restriction, int]]:
-        """Return ways to have the index leave out what the filter does, each with how many hits leave `limit` then."""
+    def _choose_restrictions(self, limit: int) -> Iterator[tuple[Restriction, int, float]]:
+        """Return ways to have the index leave out what the filter does.
+
+        With each, how many hits are likely to leave `limit`, and how many are the most to look at in this way.
+        """
         row_filter, filter_ = self._row_filter, self._bounds.filter
         if row_filter is None or filter_ is None:
-            yield Restriction(rows=self._find_few()), limit
+            yield Restriction(rows=self._find_few()), limit, math.inf
             return
         depth, has_facets = _deepen(limit, row_filter.share), is_narrowed(filter_)
+        by_name = HITS_FOR_A_ROW * row_filter.estimate  # what it costs to name the rows that pass
         is_common = depth <= (MOST_HITS // 12 if has_facets else MOST_HITS)
-        if is_common and not row_filter.is_together and depth <= HITS_FOR_A_ROW * row_filter.estimate:
-            yield Restriction(facets=False), depth
+        if is_common and not row_filter.is_together and depth <= by_name:
+            if has_facets:
+                yield Restriction(facets=False), depth, depth
+            elif row_filter.estimate > FEW:
+                yield Restriction(facets=False), depth, math.inf
+                return
+            else:  # if words do not find enough of those that pass for what it costs to name these, they are named
+                yield Restriction(facets=False), depth, by_name
+                yield Restriction(rows=row_filter.selection.tolist()), limit, math.inf
+                return
         if has_facets:
-            yield Restriction(), limit
+            yield Restriction(), limit, math.inf
         elif len(selection := row_filter.selection):
             depth = _deepen(limit, row_filter.density)
             if len(selection) <= FEW and HITS_FOR_A_ROW * len(selection) < depth:
-                yield Restriction(rows=selection.tolist()), limit
+                yield Restriction(rows=selection.tolist()), limit, math.inf
             else:
-                yield Restriction(between=(int(selection[0]), int(selection[-1]))), max(limit, min(depth, MOST_HITS))
+                between = int(selection[0]), int(selection[-1])
+                yield Restriction(between=between), max(limit, min(depth, MOST_HITS)), math.inf
 
     def _select_tail(self, search: WordSearch) -> list[tuple[int, WordScore, int]]:
         """Return those of the tail's candidates that may pass the filter."""
         if self._row_filter is None or not search.tail:
             return search.tail
-        return list(compress(search.tail, self._row_filter.select([row for row, _, _ in search.tail])))
+        return [search.tail[at] for at in self._row_filter.select([row for row, _, _ in search.tail])]
 
     def _pick_by_words(
         self,

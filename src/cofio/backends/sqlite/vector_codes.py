@@ -14,6 +14,7 @@ import os
 import secrets
 import threading
 import zlib
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,7 @@ TAIL = 2048  # how many vectors outside of any file make a new file
 CHUNK = 8192
 BLOCK = 32_768  # rows scanned at a time, so that the distances stay in the cache
 RANKED_AT_ONCE = 512  # rows whose values are turned into floats at a time, which then stay in the cache
+MOST_INSIDE = 4  # scopes, with kinds, whose rows are kept for each file
 SMALL = 4096  # so few rows are scored by int8 at once, without the bits
 LEAST_DEPTH, MOST_DEPTH, DEPTH_SHARE = 1000, 4000, 250
 _MAGIC = b"cofio-codes-1\n".ljust(16, b"\0")
@@ -63,6 +65,8 @@ class Codes:
     scale: Floats
     values: NDArray[np.int8]
     _by_record: tuple[Ints, Ints | None] | None = field(default=None)
+    inside: OrderedDict[tuple[bytes, bool, tuple[Kind, ...]], Ints | None] = field(default_factory=OrderedDict)
+    """The rows in a scope and of some kinds, as they were last asked for; None where all are."""
 
     def __len__(self) -> int:
         return len(self.record_row)
@@ -126,7 +130,7 @@ class Codes:
         """The cosine of these rows with the query, as near as int8 comes to it."""
         chosen = np.arange(len(self))[at] if isinstance(at, slice) else at
         blocks = (chosen[start : start + RANKED_AT_ONCE] for start in range(0, len(chosen), RANKED_AT_ONCE))
-        parts = [self.values[block].astype(np.float32) @ query for block in blocks]
+        parts = [self.values.take(block, axis=0).astype(np.float32) @ query for block in blocks]
         near: Floats = np.concatenate([np.zeros(0, np.float32), *parts]) * self.scale[at]
         return near
 
@@ -253,8 +257,9 @@ class VectorIndex:
                 self._tail.append(Codes.of(rows))
             self._read_to = rows[-1][1] if len(rows) == CHUNK else newest
         self._tail = [part for part in self._tail if len(part)]
-        if len(self._tail) > 8:
-            self._tail = [Codes.join(self._tail)]
+        # A scan takes some time for each part, however short: each is more than twice as long as the next.
+        while len(self._tail) > 1 and len(self._tail[-2]) <= 2 * len(self._tail[-1]):
+            self._tail[-2:] = [Codes.join(self._tail[-2:])]
 
     def _find_pool(
         self,
@@ -264,19 +269,36 @@ class VectorIndex:
         allowed: Sequence[int] | NDArray[np.bool_] | None,
     ) -> Ints | None:
         """The rows of `part` that may be seen; None for all of them."""
-        mask: NDArray[np.bool_] | None = None
-        if isinstance(allowed, np.ndarray):
-            mask = allowed.take(part.record_row, mode="clip")
-        elif allowed is not None:
+        if allowed is not None and not isinstance(allowed, np.ndarray):
             return part.locate(np.unique(np.array(allowed, np.int64)))
+        inside = self._find_inside(connection, part, bounds)
+        if allowed is None:
+            return inside
+        passing = allowed.take(part.record_row if inside is None else part.record_row[inside], mode="clip")
+        if passing.all():
+            return inside
+        return np.flatnonzero(passing) if inside is None else inside[passing]
+
+    def _find_inside(self, connection: apsw.Connection, part: Codes, bounds: Bounds) -> Ints | None:
+        """The rows of `part` in the scope and of the kinds; None for all of them. They never change, and are kept."""
+        key = (bounds.scope.path, bounds.exact, bounds.kinds)
+        with self._lock:
+            if key in part.inside:
+                part.inside.move_to_end(key)
+                return part.inside[key]
+        mask: NDArray[np.bool_] | None = None
         if bounds.scope.names or bounds.exact:
-            inside = self._find_scopes(connection, bounds, int(part.scope.max(initial=1))).take(part.scope, mode="clip")
-            mask = inside if mask is None else mask & inside
+            mask = self._find_scopes(connection, bounds, int(part.scope.max(initial=1))).take(part.scope, mode="clip")
         if bounds.kinds:
             kinds = np.zeros(256, np.bool_)
             kinds[[_KIND_NUMBER[kind] for kind in bounds.kinds]] = True
             mask = kinds[part.kind] if mask is None else mask & kinds[part.kind]
-        return None if mask is None or mask.all() else np.flatnonzero(mask)
+        inside = None if mask is None or mask.all() else np.flatnonzero(mask)
+        with self._lock:
+            part.inside[key] = inside
+            if len(part.inside) > MOST_INSIDE:
+                part.inside.popitem(last=False)
+        return inside
 
     def _find_scopes(self, connection: apsw.Connection, bounds: Bounds, highest: int) -> NDArray[np.bool_]:
         """For each scope number, whether it is within bounds. Scopes are never renumbered, so it only grows."""
@@ -555,11 +577,12 @@ def _pick(
     """The rows of each part that are among the `depth` nearest by sign bits (all of them, without distances)."""
     if distances is None:
         return [slice(None) if pool is None else pool for pool in pools]
-    counts = np.zeros(64 * len(parts[0].bits) + 1, np.int64)
-    for each in distances:
-        found = np.bincount(each)
-        counts[: len(found)] += found
-    limit = int(np.searchsorted(np.cumsum(counts), depth))
+    # A few looks at all of them take half as long as to count how often each distance occurs.
+    limit = bisect_left(
+        range(64 * len(parts[0].bits)),
+        depth,
+        key=lambda most: sum(int(np.count_nonzero(each <= most)) for each in distances),
+    )
     near = [np.flatnonzero(each <= limit) for each in distances]
     return [at if pool is None else pool[at] for at, pool in zip(near, pools, strict=True)]
 

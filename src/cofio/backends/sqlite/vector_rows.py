@@ -12,7 +12,7 @@ from ...text.tokenizer import build_embed_text
 from ...values.query import Bounds
 from ...values.records import NOT_SEARCHABLE
 from .conditions import SEARCHABLE, changed_within, within
-from .database import Database, fetch, retry_while_busy, write_derived
+from .database import Database, fetch, read_generation, retry_while_busy, write_derived
 from .store_time import compute_store_time
 from .word_index import IndexState
 
@@ -112,8 +112,34 @@ class SqliteUnembedded:
         return True
 
 
+class EmbeddedChanges:
+    """Up to which change every record has its vector, as far as this process has looked; by the embedder's number.
+
+    The database says so only for what the background work has seen to, and searches make vectors as well.
+    """
+
+    def __init__(self) -> None:
+        self._upto: dict[tuple[int, int], int] = {}
+
+    def find(self, generation: int, embedder: int, seen: int, newest: int) -> int:
+        """Return the change, where this generation of the database says `seen`; `newest` is the last that there is."""
+        upto = self._upto.get((generation, embedder), 0)
+        return max(seen, upto) if upto <= newest else seen  # else the database was put back
+
+    def note(self, generation: int, embedder: int, upto: int) -> None:
+        """Note that all that changed up to then has its vector."""
+        self._upto[generation, embedder] = upto
+
+
 def find_unembedded(
-    connection: apsw.Connection, embedder: str, bounds: Bounds, now: int, limit: int, most: int
+    connection: apsw.Connection,
+    embedder: str,
+    bounds: Bounds,
+    now: int,
+    *,
+    limit: int,
+    most: int,
+    embedded: EmbeddedChanges,
 ) -> SqliteUnembedded | None:
     """Return up to `limit` records within bounds that changed lately and have no vector of their present text.
 
@@ -121,19 +147,22 @@ def find_unembedded(
     """
     sql = "SELECT seq, updated, ifnull(embedder.no, 0), ifnull(seen_seq, 0) FROM state LEFT JOIN embedder ON name = ?"
     changed, updated, number, seen = retry_while_busy(lambda: connection.execute(sql, (embedder,)).get)
-    if seen >= changed:
+    generation = read_generation(connection)
+    upto = embedded.find(generation, number, seen, changed)
+    if upto >= changed:
         return None
-    recent = changed_within(bounds, seen)
+    recent = changed_within(bounds, upto)
     condition = within(bounds, compute_store_time(now, updated), by_row=True)
-    missing = connection.execute(
-        "SELECT json_group_array(no ORDER BY parent IS NOT NULL, seq DESC)"
+    missing, first = connection.execute(
+        f"SELECT json_group_array(no ORDER BY parent IS NOT NULL, seq DESC) FILTER (WHERE {condition.sql}), min(seq)"
         f" FROM (SELECT no AS recent FROM record WHERE {recent.sql} ORDER BY seq DESC LIMIT ?)"
         " CROSS JOIN record ON record.no = recent"
-        f" WHERE {SEARCHABLE} AND {condition.sql}"
-        " AND (SELECT text_seq FROM vector WHERE vector.embedder = ? AND vector.no = record.no)"
-        " IS NOT record.text_seq",
-        (*recent.values, RECENT, *condition.values, number),
+        " WHERE (SELECT text_seq FROM vector WHERE vector.embedder = ? AND vector.no = record.no)"
+        f" IS NOT record.text_seq AND {SEARCHABLE}",
+        (*condition.values, *recent.values, RECENT, number),
     ).get
+    if number and not bounds.exact and changed - upto < RECENT:  # else others may lie between
+        embedded.note(generation, number, changed if first is None else min(changed, first - 1))
     numbers = json.loads(missing)
     if not 0 < len(numbers) <= most:
         return None

@@ -18,7 +18,7 @@ import shutil
 import tempfile
 import threading
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -31,6 +31,7 @@ import tantivy
 from ...system.disk import leads_elsewhere, make_alias
 from ...values.errors import Unavailable
 from ...values.progress import Progress
+from ...values.records import NOT_SEARCHABLE
 from .checksums import Soundness
 from .database import Database, fetch, read_generation, retry_while_busy
 from .record_rows import decode_tags
@@ -99,16 +100,38 @@ class LoadedIndex:
             terms = [tantivy.Query.term_query(schema, "facet", each, "basic") for each in facets]
             if word is not None:
                 terms.append(tantivy.Query.term_query(schema, "body", word, "basic"))
-            query = tantivy.Query.boolean_query([(tantivy.Occur.Must, term) for term in terms])
-            count = int(self.searcher.search(query, 1, count=True).count)  # type: ignore[attr-defined]  # not in its stubs
-            if len(self.counts) >= MOST_COUNTS:
-                self.counts.clear()
-            self.counts[key] = count
+            count = self._remember(key, tantivy.Query.boolean_query([(tantivy.Occur.Must, term) for term in terms]))
         return count
 
     def all_have(self, facet: str) -> bool:
-        """Whether every record has the facet, so that there is no need to ask for it."""
+        """Whether every record has the facet."""
         return self.count((facet,)) >= self.records
+
+    def all_found_have(self, facets: Sequence[str]) -> bool:
+        """Whether every record that words can find has one of the facets, so that there is no need to ask for them."""
+        return self._count_found(facets) >= self._count_found(())
+
+    def _count_found(self, facets: Sequence[str]) -> int:
+        """How many records that words can find have one of the facets or, where none is given, any."""
+        key = ("found", *facets)
+        count = self.counts.get(key)
+        if count is None:
+            schema, query = self.index.schema, tantivy.Query
+            terms = [query.term_query(schema, "facet", each, "basic") for each in facets] or [query.all_query()]
+            parts = [(tantivy.Occur.Must, query.boolean_query([(tantivy.Occur.Should, term) for term in terms]))]
+            for each in _WORDLESS:
+                parts.append((tantivy.Occur.MustNot, query.term_query(schema, "facet", each, "basic")))
+            parts.append((tantivy.Occur.MustNot, query.term_query(schema, "no", _MARK)))
+            count = self._remember(key, query.boolean_query(parts))
+        return count
+
+    def _remember(self, key: tuple[str, ...], query: tantivy.Query) -> int:
+        """Count what a query finds."""
+        count = int(self.searcher.search(query, 1, count=True).count)  # type: ignore[attr-defined]  # not in its stubs
+        if len(self.counts) >= MOST_COUNTS:
+            self.counts.clear()
+        self.counts[key] = count
+        return count
 
     @property
     def records(self) -> int:
@@ -692,24 +715,33 @@ def _make_owner_token(store: str) -> str:
     return f"store-{store}-{LAYOUT}"
 
 
-@lru_cache(maxsize=10_000)  # the same few scopes, authors and sets of tags come again and again
 def _join_facets(path: bytes, kind: str, source: str, author: str, tags: str) -> str:
-    return " ".join(_make_facets(path, kind, source, author, decode_tags(tags)))
-
-
-def _make_facets(path: bytes, kind: str, source: str, author: str, tags: Iterable[str]) -> Iterator[str]:
     """The tokens that bounds are tested by. They only narrow: the database has the last word on each hit."""
-    yield make_facet("exact", path)
-    names = path.split(b"\0")[:-1]
-    for depth in range(1, len(names) + 1):
-        yield make_facet("under", b"".join(name + b"\0" for name in names[:depth]))
-    yield make_facet("kind", kind.encode())
-    yield make_facet("source", source.encode())
-    yield make_facet("author", author.encode())
-    for tag in tags:
-        yield make_facet("tag", tag.casefold().encode())
+    return f"{_join_scope_facets(path)} {_join_origin_facets(kind, source, author)} {_join_tag_facets(tags)}"
+
+
+# Each by itself comes again and again, and all of them together hardly ever do.
+@lru_cache(maxsize=10_000)
+def _join_scope_facets(path: bytes) -> str:
+    ends = [end for end, byte in enumerate(path, 1) if not byte]
+    return " ".join([make_facet("exact", path), *(make_facet("under", path[:end]) for end in ends)])
+
+
+@lru_cache(maxsize=10_000)
+def _join_origin_facets(kind: str, source: str, author: str) -> str:
+    named = (("kind", kind), ("source", source), ("author", author))
+    return " ".join(make_facet(field, value.encode()) for field, value in named)
+
+
+@lru_cache(maxsize=10_000)
+def _join_tag_facets(tags: str) -> str:
+    return " ".join(make_facet("tag", tag.casefold().encode()) for tag in decode_tags(tags))
 
 
 def make_facet(field: str, value: bytes) -> str:
     """The token that stands for a field's value."""
     return field + hashlib.blake2b(value, digest_size=8).hexdigest()
+
+
+_WORDLESS = [make_facet("kind", kind.encode()) for kind in sorted(NOT_SEARCHABLE)]
+"""The facets of records that no words are indexed of."""
