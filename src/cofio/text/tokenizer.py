@@ -20,7 +20,7 @@ MAX_WORD = 64
 LONGEST_NAME = 200  # a longer run of letters and digits is a blob, not a name to be taken apart
 SNIPPET = 200
 SEEN = 20_000  # characters of a long text that a snippet is looked for in
-REMEMBERED, SHORT = 512, 2_000  # texts, of so many characters at most, whose words are remembered
+REMEMBERED, SHORT = 512, 2_000  # how many texts have their words remembered, and how many characters each may have
 
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer

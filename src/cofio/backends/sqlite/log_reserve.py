@@ -25,7 +25,7 @@ SPARE_DISK = 2**26  # bytes that have to be free on the disk besides
 
 
 class LogReserve:
-    """The room ahead of what a log holds. Whoever changes it must be in a write transaction, so that no one writes."""
+    """The room ahead of what a log holds. It may only be changed in a write transaction: then no one else writes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

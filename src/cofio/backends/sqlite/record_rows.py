@@ -114,7 +114,7 @@ def decode_tags(stored: str) -> tuple[str, ...]:
 
 @cache
 def _make_tag_insert(count: int) -> str:
-    """The statement that adds so many tags to a record, of which there are never many."""
+    """The statement that adds this number of tags to a record, which is 64 at most."""
     return f"INSERT INTO tag (tag, no) VALUES {', '.join(['(?, ?)'] * count)}"
 
 

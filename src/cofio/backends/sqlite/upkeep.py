@@ -90,7 +90,7 @@ class DerivedWork:
         return seq >= self._next_look[0] or words >= self._next_look[1]
 
     def bound_tail(self, seq: int, words: int) -> None:
-        """Take the words of what was written into the index, if there are so many that the next search would wait."""
+        """Take the words of what was written into the index, if the next search would have to wait for that."""
         with self._database.snapshot() as connection:
             state = IndexState.read(connection)
         if state.tail_seq > state.indexed_seq:
