@@ -523,6 +523,48 @@ def test_a_damaged_state_is_said_to_be_and_the_others_are_read(
     assert state(others, "c", "u") == chat(3)
 
 
+def test_what_is_more_than_a_state_is_damaged(checkpoints: Checkpoints, others: Checkpoints, backend: Backend) -> None:
+    fill(checkpoints, 1)
+
+    def damage(rows: Any) -> None:
+        rows.rebase(rows.find_for_save(ThreadKey(SPACE, "t", ""), "c0", None)[0], None, 0, b'\0{"a": 1}}')
+
+    backend.transact(lambda transaction: damage(transaction.checkpoints))
+    with pytest.raises(Unavailable, match="'c0' is damaged"):
+        others.load(SPACE, "t", "c0")
+
+
+def test_a_state_that_is_made_of_a_damaged_one_is_named(
+    checkpoints: Checkpoints, others: Checkpoints, backend: Backend
+) -> None:
+    checkpoints.save(SPACE, "t", "base", chat(60))
+    checkpoints.save(SPACE, "t", "change", chat(61))
+
+    def damage(rows: Any) -> None:
+        rows.rebase(rows.find_for_save(ThreadKey(SPACE, "t", ""), "base", None)[0], None, 0, b"\1 no such thing")
+
+    backend.transact(lambda transaction: damage(transaction.checkpoints))
+    with pytest.raises(Unavailable, match="'change' is damaged"):
+        others.load(SPACE, "t", "change")
+
+
+def test_the_states_that_a_loaded_one_is_made_of_are_read_once(
+    checkpoints: Checkpoints, others: Checkpoints, backend: Backend
+) -> None:
+    fill(checkpoints, 60)
+    with backend.snapshot() as snapshot:
+        rows = snapshot.checkpoints
+        newest = rows.find(ThreadKey(SPACE, "t", ""), None)
+        assert newest is not None
+        chain = rows.chain(newest.row)
+    assert len(chain) > 2
+    assert state(others) == chat(60)
+    assert len(others._states) == len(chain)
+    for link in chain:
+        assert state(others, link.id) == chat(int(link.id[1:]) + 1)
+    assert len(others._states) == len(chain)
+
+
 def test_a_damaged_state_is_in_nobodys_way(
     checkpoints: Checkpoints, others: Checkpoints, backend: Backend, ticking: Ticking
 ) -> None:

@@ -111,21 +111,21 @@ def build_state(links: Sequence[Link]) -> State:
     """
     state: State = None
     for link in reversed(links):
-        state, _ = follow_link(state, link)
+        state, _ = follow_link(state, link, links[0].id)
     return state
 
 
-def follow_link(state: State, link: Link) -> tuple[State, int]:
+def follow_link(state: State, link: Link, wanted: str) -> tuple[State, int]:
     """The state of a checkpoint from that of its base, and how many bytes of JSON its body holds.
 
     Raises:
-        Unavailable: the link is damaged.
+        Unavailable: the link is damaged, and so the checkpoint that is wanted.
     """
     try:
         content, length = decode_body(link.body)
         return (content if link.base is None else patch(state, content)), length
     except (ValueError, RecursionError, zlib.error) as error:
-        raise Unavailable(f"checkpoint {link.id!r} is damaged ({error}); restore a backup") from error
+        raise Unavailable(f"checkpoint {wanted!r} is damaged ({error}); restore a backup") from error
 
 
 def find_change(old: State, new: State) -> list[Any]:

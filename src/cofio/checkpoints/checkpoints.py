@@ -449,7 +449,7 @@ class Checkpoints:
             loaded = None if at is None else self._states.get(at)
         for link in reversed(links):  # each of them is cached: the checkpoints beside this one are changes of the same
             state, chain, size = (None, (), 0) if loaded is None else (loaded.state, loaded.chain, loaded.size)
-            state, length = follow_link(state, link)
+            state, length = follow_link(state, link, links[0].id)
             chain = (*chain, Step(link.row, link.depth, link.position))
             loaded = LoadedState(link.id, state, chain, size + length)
             self._states.put(link.row, loaded)
