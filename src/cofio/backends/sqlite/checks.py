@@ -156,5 +156,11 @@ def _check_codes(database: Database, folder: Path) -> Iterator[str]:
             from .vector_codes import is_faulty
 
             for embedder, low, high, name in segments:
-                if is_faulty(connection, folder / name, embedder, low, high):
+                if is_faulty(connection, folder / name, embedder, low, high) and _is_named(database, name):
                     yield f"vectors/{name} is missing, torn or out of date"
+
+
+def _is_named(database: Database, name: str) -> bool:
+    """Whether the store still names a file of codes: one that was replaced during a check is removed."""
+    with database.snapshot() as connection:
+        return bool(connection.execute("SELECT EXISTS (SELECT 1 FROM segment WHERE name = ?)", (name,)).get)

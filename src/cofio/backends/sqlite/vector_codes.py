@@ -598,9 +598,12 @@ def _rank(parts: Sequence[Codes], picked: Sequence[Ints | slice], query: Floats,
 
 def is_faulty(connection: apsw.Connection, path: Path, embedder: int, low: int, high: int) -> bool:
     """Whether a file of codes cannot be read, or lacks or falsifies a vector that it should hold."""
-    if not _is_intact(path):
+    try:
+        if not _is_intact(path):
+            return True
+        stored = _map(path)
+    except OSError:  # another thread or process has just replaced it
         return True
-    stored = _map(path)
     after = low
     while rows := _read_rows(connection, embedder, after, high, CHUNK):
         expected, after = Codes.of(rows), rows[-1][1]
