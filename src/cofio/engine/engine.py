@@ -351,17 +351,18 @@ class Engine(RecordReader):
         # Embedded before the search begins: no snapshot is held while a model works.
         vector = searching.embed_query(query, embedder, self._embedding.missing)
         bounds = Bounds(scope=query.scope, exact=query.exact, kinds=query.kinds, filter=query.filter)
-        with self._backend.search(bounds) as searcher:
-            if embedder is not None and vector.vector is not None and not self.read_only:
+        if embedder is not None and vector.vector is not None and not self.read_only:
+            with self._backend.search(bounds) as searcher:
                 self._fresh_vectors.add(searcher, embedder, query.scope)
-            with self._search_lock.hold():
-                return searching.search(
-                    searcher,
-                    query,
-                    vector,
-                    floor=self.settings.floor if query.floor is None else query.floor,
-                    fusion=self.settings.fusion,
-                )
+        # In this order: threads that take turns use one connection, which has much of the store in memory.
+        with self._search_lock.hold(), self._backend.search(bounds) as searcher:
+            return searching.search(
+                searcher,
+                query,
+                vector,
+                floor=self.settings.floor if query.floor is None else query.floor,
+                fusion=self.settings.fusion,
+            )
 
     def nearest(
         self,
