@@ -48,6 +48,26 @@ def test_a_thread_that_comes_back_at_once_waits_for_those_who_asked_before() -> 
     assert order == ["other", "again"]
 
 
+def test_who_need_not_have_it_waits_only_behind_many() -> None:
+    lock, order = FairLock(patience=PATIENCE), list[str]()
+
+    def write() -> None:
+        lock.let_others_go()
+        order.append("write")
+
+    with lock.hold():
+        first = start(partial(append, lock, order, "first"))
+        wait_until(lambda: len(lock._waiting) == 1)
+        write()
+        second = start(partial(append, lock, order, "second"))
+        wait_until(lambda: len(lock._waiting) == 2)
+        behind = start(write)
+        wait_until(lambda: len(lock._waiting) == 3)
+    join(first, second, behind)
+    assert order == ["write", "first", "second", "write"]
+    assert lock._holder is None
+
+
 def test_only_one_thread_has_it() -> None:
     lock, guard, there, most = FairLock(patience=PATIENCE), threading.Lock(), 0, 0
 

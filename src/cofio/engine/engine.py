@@ -498,6 +498,7 @@ class Engine(RecordReader):
         )
 
     def _apply(self, changes: Sequence[Change]) -> Answers:
+        self._search_lock.let_others_go()  # a thread that writes without a pause would halve what they find in a second
         prepared = rules.prepare(changes)
         answers = self._backend.transact(lambda transaction: rules.apply(transaction, changes, prepared))
         self._background.notice()

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+CROWD = 2  # threads that wait beside the one that searches; a server's worker has fewer
 PATIENCE = 0.25  # seconds after which a thread goes ahead of a search that takes long, or that ended without a word
 
 
@@ -35,6 +36,15 @@ class FairLock:
             yield
         finally:
             self._release(ticket)
+
+    def let_others_go(self) -> None:
+        """Wait for a turn, if many wait for theirs, and pass it on at once.
+
+        For work that need not be alone, and yet takes from all who search as long as they are many.
+        """
+        if len(self._waiting) >= CROWD:
+            with self.hold():
+                pass
 
     def _wait(self, ticket: threading.Lock) -> None:
         with self._guard:
