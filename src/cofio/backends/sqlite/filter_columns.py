@@ -30,8 +30,8 @@ from .word_index import IndexState
 
 PART, TELLING = 0.5, 8  # of the rows; and as many of the sample as tell where those that pass are
 SAMPLE = 2048  # rows that tell about how many pass
-ALL_TESTED = 200_000  # where there are no more rows than that, to test all takes no longer than to pick some
-AT_RANDOM = 64  # of so many rows, to look one up takes as long as to test them all
+ALL_TESTED = 200_000  # rows that are all tested: a sample of so few saves no time
+AT_RANDOM = 64  # rows that are tested in the time in which one is looked up
 READ_AT_ONCE = 10_000  # rows of a column that are one value of a statement
 MOST_BYTES = 256 * 2**20  # of columns; those that were asked for the longest ago are dropped
 MOST_COLUMNS = 64
@@ -139,24 +139,24 @@ class RowFilter:
         """The places, among the rows, of those that pass, and of how many rows that is known."""
         count = len(self._rows)
         if count <= ALL_TESTED:
-            return self._passing, count
+            return self._passing_places, count
         some = (_SAMPLE_SHARES * count).astype(np.int64)
         return some[self._test(some)], SAMPLE
 
     @cached_property
-    def _passing(self) -> Ints:
+    def _passing_places(self) -> Ints:
         """The places, among the rows, of all that may pass."""
         return np.flatnonzero(self._test(slice(None)))
 
     @cached_property
     def selection(self) -> Ints:
         """The rows that may pass, in order."""
-        return self._rows[self._passing]
+        return self._rows[self._passing_places]
 
     @cached_property
     def density(self) -> float:
         """Which share of the rows from the first to the last that may pass do so."""
-        places = self._passing
+        places = self._passing_places
         return len(places) / float(places[-1] - places[0] + 1) if len(places) else 1.0
 
     @cached_property
