@@ -1,4 +1,4 @@
-"""Room in the file of the write-ahead log: a commit that need not make the file longer waits for the disk half as long.
+"""Room in the file of the write-ahead log: a commit that need not make the file longer waits less for the disk.
 
 Where a file grows, the file system has to note its new size and what it now consists of before an fdatasync returns.
 What is only overwritten is simply written. So the file is made longer in advance, by zeros, in which SQLite finds no
