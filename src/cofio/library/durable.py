@@ -38,7 +38,7 @@ class _LastState(NamedTuple):
     """The lists and dictionaries of the others, which held nothing."""
 
     def extend(self, messages: tuple[Message, ...], dumped: list[Any], known: int) -> _LastState:
-        """The same for a state that has the first so many of the messages, and others after them."""
+        """The same for a state that has the first `known` of these messages, and others after them."""
         loose, empty = [at for at in self.loose if at < known], self.empty.copy()
         for at, message in enumerate(messages[known:], known):
             if message.tool_calls or message.metadata:

@@ -205,7 +205,7 @@ def held(known: states.Messages) -> int:
         texts |= {id(mark): mark, id(text): text}
     for text, maybe in known._by_text.items():
         texts[id(text)] = text
-        for each in () if maybe is None else (*maybe.fields.values(), maybe.held, maybe.text):
+        for each in () if maybe is None else (*maybe.fields.values(), maybe.contents, maybe.text):
             texts[id(each)] = each
     return sum(map(sys.getsizeof, texts.values()))
 

@@ -194,12 +194,12 @@ class Messages:
         by_object, older = self._by_object.get, self._older.get
         texts = []
         for value in values:
-            message, held, empty, text = by_object(id(value)) or older(id(value)) or _UNKNOWN
+            message, before, empty, text = by_object(id(value)) or older(id(value)) or _UNKNOWN
             if (
                 message is not value
                 or any(empty)
-                or len(value.__dict__) != len(held)
-                or not all(map(is_, value.__dict__.values(), held))
+                or len(value.__dict__) != len(before)
+                or not all(map(is_, value.__dict__.values(), before))
                 or value.__pydantic_extra__
             ):
                 text = self._encode_one(value, serde)
@@ -220,8 +220,8 @@ class Messages:
             self._by_mark[mark] = text, whole
             self._grow(len(mark) + len(text))
         if whole:
-            held = (*value.__dict__.values(),)
-            self._by_object[id(value)] = value, held, [each for each in held if type(each) in _GROWING], text
+            inner = (*value.__dict__.values(),)
+            self._by_object[id(value)] = value, inner, [each for each in inner if type(each) in _GROWING], text
             self._age(2 * getsizeof(text))  # its fields hold about as much
         return text
 
@@ -239,7 +239,7 @@ class Messages:
             if each is None:
                 values.append(next(read))
                 continue
-            growing = marshal.loads(each.held)  # noqa: S302  # our own bytes
+            growing = marshal.loads(each.contents)  # noqa: S302  # our own bytes
             copy = _fill_template(each, growing)
             values.append(copy)
             if each.whole and not once:
@@ -286,13 +286,13 @@ class _Template(NamedTuple):
     kind: type
     fields: dict[str, Any]
     """What is in its fields; the lists and dictionaries are put in their places."""
-    given: frozenset[str]
+    field_names: frozenset[str]
     """The fields that it was made with."""
     is_open: bool
     """Whether it may have others than its type says."""
     growing: tuple[str, ...]
     """The fields that hold lists and dictionaries."""
-    held: bytes
+    contents: bytes
     """What these hold."""
     text: str
     size: int
@@ -319,14 +319,14 @@ def _make_template(message: Any, text: str) -> _Template | None:
     try:
         if not all(_is_plain(fields[name]) for name in growing):
             return None
-        held = marshal.dumps([fields[name] for name in growing], 2)
+        contents = marshal.dumps([fields[name] for name in growing], 2)
     except (ValueError, RecursionError):  # it is too deep
         return None
     whole = len(text) <= LARGE and _is_whole(message)
     fields.update(dict.fromkeys(growing))
-    given = frozenset(message.__pydantic_fields_set__)
+    names = frozenset(message.__pydantic_fields_set__)
     is_open = message.__pydantic_extra__ is not None
-    return _Template(type(message), fields, given, is_open, (*growing,), held, text, size + len(held), whole)
+    return _Template(type(message), fields, names, is_open, (*growing,), contents, text, size + len(contents), whole)
 
 
 def _fill_template(template: _Template, growing: list[Any]) -> Any:
@@ -334,7 +334,7 @@ def _fill_template(template: _Template, growing: list[Any]) -> Any:
     fields = template.fields.copy()
     for name, value in zip(template.growing, growing, strict=True):
         fields[name] = value
-    return _assemble(template.kind, fields, {*template.given}, {} if template.is_open else None)
+    return _assemble(template.kind, fields, {*template.field_names}, {} if template.is_open else None)
 
 
 def _is_whole(message: Any) -> bool:
@@ -345,11 +345,11 @@ def _is_whole(message: Any) -> bool:
     return True
 
 
-def _assemble(kind: type, fields: dict[str, Any], given: set[str], extra: dict[str, Any] | None) -> Any:
+def _assemble(kind: type, fields: dict[str, Any], names: set[str], extra: dict[str, Any] | None) -> Any:
     """A message of these very parts."""
     made: Any = _new(kind)
     _set(made, "__dict__", fields)
-    _set(made, "__pydantic_fields_set__", given)
+    _set(made, "__pydantic_fields_set__", names)
     _set(made, "__pydantic_extra__", extra)
     _set(made, "__pydantic_private__", None)
     return made
