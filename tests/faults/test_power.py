@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,8 @@ from hypothesis import strategies as st
 
 from cofio import Draft, Engine, Query, Scope, Settings
 from cofio.backends.sqlite import SqliteBackend, database, log_reserve, upkeep, vector_codes
-from cofio.backends.sqlite.log_reserve import LogReserve
 from cofio.backends.upkeep_interface import Tidy
+from cofio.system.disk import sync
 
 from .power import Event, Recorder, image
 from .scale import scaled
@@ -48,16 +49,21 @@ class Recording:
 @contextmanager
 def recording_room(log: list[Event]) -> Iterator[None]:
     """Records the zeros that make the log's file longer, too: they are written past SQLite."""
-    extend = LogReserve._extend
+    append = log_reserve._append_zeros
 
-    def extend_and_record(self: LogReserve, size: int, wanted: int) -> bool:
-        done = extend(self, size, wanted)
+    def sync_and_record(descriptor: int) -> None:
+        sync(descriptor)
+        log.append(Event("sync", "memory.db-wal"))
+
+    def append_and_record(file: FileIO, size: int, wanted: int) -> bool:
+        done = append(file, size, wanted)
         if done:
             log.append(Event("write", "memory.db-wal", size, bytes(wanted - size)))
         return done
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LogReserve, "_extend", extend_and_record)
+        patch.setattr(log_reserve, "_append_zeros", append_and_record)
+        patch.setattr(log_reserve, "sync", sync_and_record)
         yield
 
 

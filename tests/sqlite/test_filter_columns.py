@@ -275,8 +275,9 @@ def test_columns_are_read_anew_when_the_database_was_put_back(tmp_path: Path, mo
         assert [hit.record.id for hit in memory.search(annes)] == [record.id]
 
 
+@pytest.mark.parametrize("written", [5, 7])
 def test_columns_are_read_anew_when_what_was_put_back_has_come_as_far_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int
 ) -> None:
     use_columns(monkeypatch, wanted=True)
     annes = Query("fig", mode="keyword", filter=Where("author", "=", "ann"))
@@ -287,7 +288,7 @@ def test_columns_are_read_anew_when_what_was_put_back_has_come_as_far_again(
             memory.write(SCOPES[0], text="fig", author="bob")
         assert not memory.search(annes)
         put_back(tmp_path / "copy" / "memory.db", tmp_path / "store" / "memory.db")
-        ids = {memory.write(SCOPES[0], text="fig", author="ann").id for _ in range(7)}
+        ids = {memory.write(SCOPES[0], text="fig", author="ann").id for _ in range(written)}
         assert {hit.record.id for hit in memory.search(annes)} == ids
 
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
+import apsw
 import pytest
 
-from cofio import Engine, Scope, Settings
+from cofio import CofioError, Engine, Scope, Settings, Unavailable
 from cofio.backends.sqlite import SqliteBackend, log_reserve
 from cofio.backends.sqlite.database import Database
 from cofio.backends.sqlite.log_reserve import STEP, is_log_empty
+
+from ..waiting import join, wait_until
 
 HERE = Scope("here")
 QUIET = Settings(background=False, embedder="none")
@@ -152,3 +157,71 @@ def test_two_that_write_at_once_lose_nothing_to_each_others_room(store: Path, mo
         with Engine.open(folder, settings=QUIET) as found:
             assert found.count(HERE) == 300
             assert found.check() == []
+
+
+def test_no_zeros_go_into_the_log_of_another_store(store: Path, tmp_path: Path) -> None:
+    """The folder is replaced while a write waits for its turn: by its name, the log is another one's then."""
+    log = store / "memory.db-wal"
+    with Engine.open(store, settings=QUIET) as engine:
+        write_until_uneven(engine, log)
+        with closing(apsw.Connection(str(store / "memory.db"))) as other:
+            other.execute("BEGIN IMMEDIATE")
+            refused: list[CofioError] = []
+            writer = threading.Thread(target=lambda: refused.append(write_in_vain(engine)))
+            writer.start()
+            wait_until(lambda: engine._backend._database._write_lock.locked())  # type: ignore[attr-defined]
+            time.sleep(0.1)  # until it is at the lock of the database
+            store.rename(tmp_path / "moved")
+            with Engine.open(store, settings=QUIET) as replaced:
+                write_until_uneven(replaced, log)
+                content = log.read_bytes()
+                other.execute("ROLLBACK")
+                join(writer)
+                assert log.read_bytes() == content
+        assert len(refused) == 1
+
+
+def write_until_uneven(engine: Engine, log: Path) -> None:
+    """Write until a commit has made the log longer."""
+    engine.write(HERE, text="first")
+    for number in range(10_000):
+        if log.stat().st_size % STEP:
+            return
+        engine.write(HERE, text=f"more {number}")
+    pytest.fail("the log has not become longer")
+
+
+def write_in_vain(engine: Engine) -> CofioError:
+    with pytest.raises(Unavailable) as caught:
+        engine.write(HERE, text="late")
+    return caught.value
+
+
+def test_a_write_needs_no_room(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be no descriptor left, or the disk may not say how full it is."""
+
+    def fail(*_: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(log_reserve, "open_file", fail)
+    for _ in range(3):
+        write(database)
+    assert (tmp_path / "memory.db-wal").stat().st_size % STEP
+    monkeypatch.undo()
+    monkeypatch.setattr(shutil, "disk_usage", fail)
+    for _ in range(3):
+        write(database)
+    assert database.truncate_log()
+    assert (tmp_path / "memory.db-wal").stat().st_size == 0
+
+
+def test_a_log_that_may_not_be_measured_is_as_long_as_its_file(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Refusing:
+        def wal_checkpoint(self, **_: object) -> tuple[int, int]:
+            raise apsw.ReadOnlyError
+
+    write(database)
+    monkeypatch.setattr(database, "borrow", lambda: nullcontext(Refusing()))
+    assert database.measure_log() == (tmp_path / "memory.db-wal").stat().st_size > 0

@@ -82,6 +82,10 @@ class CheckpointRows(Protocol):
     Ids are ordered by their bytes in UTF-8.
     """
 
+    @property
+    def generation(self) -> int:
+        """A number that changes when an older copy replaces the store, whose rows have other numbers."""
+
     def find(self, thread: ThreadKey, id: str | None, *, by_id: bool = False) -> CheckpointRow | None:
         """The checkpoint with this id; without an id, the one saved last or, `by_id`, the one of the highest id."""
 

@@ -95,6 +95,8 @@ class Checkpoints:
             items=MOST_CACHED, size=CACHED, measure=lambda loaded: loaded.memory
         )
         self._heads: OrderedDict[ThreadKey, int] = OrderedDict()
+        self._generation = 0
+        """What the store said when the states and heads were read."""
         self._lock = Lock()
 
     # Saving.
@@ -132,7 +134,7 @@ class Checkpoints:
             state = decode_state(encode_state(state))  # as it will be read: a tuple is a list, and a key is a string
         whole = False
         for _ in range(TRIES):
-            base = None
+            base, generation = None, self._generation
             if not whole:
                 with suppress(Unavailable):  # what the thread went on from is damaged: this state shall not be lost too
                     base = self._find_base(key, parent)
@@ -142,7 +144,7 @@ class Checkpoints:
                 id, parent, before[-1].row if before else None, last.depth, last.position, lifetime_, encoded, body
             )
             try:
-                row = self._insert(key, new)
+                row = self._insert(key, new, generation)
             except _BaseGone:
                 self._states.drop(step.row for step in before)
                 continue
@@ -379,7 +381,17 @@ class Checkpoints:
     @contextmanager
     def _snapshot(self) -> Iterator[CheckpointRows]:
         with self._backend.snapshot() as snapshot:
+            self._follow(snapshot.checkpoints)
             yield snapshot.checkpoints
+
+    def _follow(self, rows: CheckpointRows) -> None:
+        """Forget what was read of a store that was put back: the same rows are other checkpoints now."""
+        if (generation := rows.generation) == self._generation:
+            return
+        with self._lock:
+            self._states.clear()
+            self._heads.clear()
+            self._generation = generation
 
     def _transact(self, work: Callable[[CheckpointRows], T]) -> T:
         return self._backend.transact(lambda transaction: work(transaction.checkpoints))
@@ -455,10 +467,13 @@ class Checkpoints:
             self._states.put(link.row, loaded)
         return loaded
 
-    def _insert(self, key: ThreadKey, new: NewCheckpoint) -> CheckpointRow:
-        """Add a checkpoint, in place of what its id held."""
+    def _insert(self, key: ThreadKey, new: NewCheckpoint, generation: int) -> CheckpointRow:
+        """Add a checkpoint, in place of what its id held. Its base was found in that generation of the store."""
 
         def work(rows: CheckpointRows) -> tuple[CheckpointRow, int | None]:
+            self._follow(rows)
+            if new.base is not None and self._generation != generation:
+                raise _BaseGone
             row = rows.append(key, new)
             if row is not None:
                 return row, None

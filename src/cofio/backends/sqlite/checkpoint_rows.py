@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from ..checkpoint_interface import CheckpointRow, Link, NewCheckpoint, PendingWrite, ThreadKey
-from .database import fetch
+from .database import fetch, read_generation
 from .store_time import SLACK, correct_time
 
 _ROW = "checkpoint.no, space, name, ns, id, parent, created_at, expires_at, metadata, base, length(body)"
@@ -62,6 +62,11 @@ class SqliteCheckpoints:
         self._threads: dict[ThreadKey, int] = {}
 
     # Reading.
+
+    @property
+    def generation(self) -> int:
+        """Another number after the database was put back."""
+        return read_generation(self._connection)
 
     def find(self, thread: ThreadKey, id: str | None, *, by_id: bool = False) -> CheckpointRow | None:
         """The checkpoint with this id, the newest, or the one of the highest id."""

@@ -233,19 +233,23 @@ class Database:
             return
         connection.execute("BEGIN IMMEDIATE")
         try:
-            is_longer = self._reserve.refill()
+            is_longer = self._reserve.refill(self._written_files)
         finally:
             connection.execute("ROLLBACK")
         if is_longer:
-            sync_path(self._log_path)  # which the next commit would have to wait for
+            with suppress(OSError, Unavailable):
+                sync_path(self._log_path)  # which the next commit would have to wait for
 
     def measure_log(self) -> int:
-        """Return how many bytes the write-ahead log has, without the room ahead of it."""
-        if self._access == "immutable":
+        """Return how many bytes the write-ahead log has, without the room ahead of it where that can be told."""
+        if self._access == "immutable" or is_log_empty(self._log_path):
             return 0
-        with self.borrow() as connection:
-            pages, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
-            return int(pages) * (int(connection.pragma("page_size")) + FRAME_HEADER)
+        try:
+            with self.borrow() as connection:
+                pages, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
+                return int(pages) * (int(connection.pragma("page_size")) + FRAME_HEADER)
+        except (apsw.BusyError, apsw.LockedError, apsw.ReadOnlyError):  # who may not write it may not ask either
+            return self._log_path.stat().st_size
 
     def vacuum(self, *, in_memory: bool) -> None:
         """Rewrite the database. The pages that SQLite rearranges keep copies of what lay there, deleted or not.
@@ -349,7 +353,9 @@ class Database:
                 raise Unavailable("the memory is closed")
             self.verify()
             with translate_errors(self.path):
-                self._begin()
+                retry_while_busy(lambda: self._writer.execute("BEGIN IMMEDIATE"))
+                if self._reserve is not None:
+                    self._reserve.replenish(self._written_files)
                 for job in jobs:
                     self._run(job, alone=len(jobs) == 1)
                 if all(job.error is not None for job in jobs):
@@ -371,14 +377,6 @@ class Database:
         finally:
             for job in jobs:
                 job.done = True
-
-    def _begin(self) -> None:
-        try:
-            self._writer.execute("BEGIN IMMEDIATE")
-        except (apsw.BusyError, apsw.LockedError):
-            retry_while_busy(lambda: self._writer.execute("BEGIN IMMEDIATE"))
-        if self._reserve is not None:
-            self._reserve.replenish(self._written_files.last_size)
 
     def _run(self, job: _Job[object], *, alone: bool) -> None:
         """Do one job's work; undo it, and nothing else, when it fails for a reason of its own."""

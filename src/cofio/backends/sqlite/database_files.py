@@ -64,6 +64,11 @@ class OpenFiles:
         """How large the last of them was when it was last looked at."""
         self._marks = tuple((str(path), self._mark(str(path))) for path in paths)
 
+    @property
+    def last_id(self) -> tuple[int, ...] | None:
+        """What tells the last of them from any other file; None when it was not there."""
+        return self._marks[-1][1] if self._marks else None
+
     def are_there(self) -> bool:
         """Whether each path still leads to the same file; a file that is open keeps its number to itself.
 

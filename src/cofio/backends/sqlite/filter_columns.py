@@ -222,7 +222,7 @@ class FilterColumns:
         """
         asked = repr(filter_)  # two filters may be equal that ask for 1 and for true, which are not the same
         with self._lock:
-            if state.seq == self._upto and asked in self._filters:
+            if (state.generation, state.seq) == (self._generation, self._upto) and asked in self._filters:
                 self._filters.move_to_end(asked)
                 return self._filters[asked]
         node = _translate(connection, filter_)

@@ -524,8 +524,9 @@ class SnapshotSearch:
         index, facts, self._vector = self._indexes.vectors(embedder), self._facts, vector
         if facts.embedder:
             self._codes = index.load(
-                self._connection, facts.embedder, facts.newest_vector, facts.segments, dimensions=len(vector)
-            )
+                self._connection, facts.embedder, facts.newest_vector, facts.segments,
+                generation=self._snapshot.state.generation, dimensions=len(vector),
+            )  # fmt: skip
         allowed = self._row_filter.table if self._row_filter is not None else self._find_passing()
         return index.nearest(self._connection, self._codes, vector, self._bounds, allowed)
 

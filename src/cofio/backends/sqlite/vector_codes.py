@@ -178,6 +178,7 @@ class VectorIndex:
         self._soundness = Soundness(folder / "sound.json")
         self._tail: list[Codes] = []
         self._number = 0
+        self._generation = 0
         self._covered = 0
         self._read_to = 0
         self._clean: tuple[object, object] = (None, None)
@@ -219,6 +220,7 @@ class VectorIndex:
         newest: int,
         segments: Sequence[tuple[str, int]],
         *,
+        generation: int,
         dimensions: int,
     ) -> list[Codes]:
         """Return the codes of every vector that a snapshot has, from files and, for the newest, from the database.
@@ -226,8 +228,11 @@ class VectorIndex:
         The snapshot says the number of the embedder, its newest vector, and its files with the newest vector in each.
         """
         with self._lock:
-            if embedder != self._number:  # its vectors were thrown away and are being made again
-                self._number, self._files, self._tail, self._covered, self._read_to = embedder, {}, [], 0, 0
+            # Its vectors were thrown away and are being made again, or others were put back.
+            if (generation, embedder) != (self._generation, self._number):
+                self._generation, self._number = generation, embedder
+                self._files, self._tail, self._covered, self._read_to = {}, [], 0, 0
+                self._tables.clear()
             names = {name for name, _ in segments}
             self._files = {name: codes for name, codes in self._files.items() if name in names}
             covered = 0

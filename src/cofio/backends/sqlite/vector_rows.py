@@ -153,15 +153,16 @@ def find_unembedded(
         return None
     recent = changed_within(bounds, upto)
     condition = within(bounds, compute_store_time(now, updated), by_row=True)
-    missing, first = connection.execute(
-        f"SELECT json_group_array(no ORDER BY parent IS NOT NULL, seq DESC) FILTER (WHERE {condition.sql}), min(seq)"
+    missing, first, changed = connection.execute(
+        f"SELECT json_group_array(no ORDER BY parent IS NOT NULL, seq DESC) FILTER (WHERE {condition.sql}), min(seq),"
+        " (SELECT seq FROM state)"
         f" FROM (SELECT no AS recent FROM record WHERE {recent.sql} ORDER BY seq DESC LIMIT ?)"
         " CROSS JOIN record ON record.no = recent"
         " WHERE (SELECT text_seq FROM vector WHERE vector.embedder = ? AND vector.no = record.no)"
         f" IS NOT record.text_seq AND {SEARCHABLE}",
         (*condition.values, *recent.values, RECENT, number),
     ).get
-    if number and not bounds.exact and changed - upto < RECENT:  # else others may lie between
+    if number and not bounds.exact and changed - upto < RECENT:  # else some may not have been looked at
         embedded.note(generation, number, changed if first is None else min(changed, first - 1))
     numbers = json.loads(missing)
     if not 0 < len(numbers) <= most:
