@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -215,13 +215,17 @@ def test_a_write_needs_no_room(database: Database, tmp_path: Path, monkeypatch: 
     assert (tmp_path / "memory.db-wal").stat().st_size == 0
 
 
+@pytest.mark.parametrize("refusal", [apsw.BusyError, apsw.LockedError, apsw.ReadOnlyError])
 def test_a_log_that_may_not_be_measured_is_as_long_as_its_file(
-    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refusal: type[apsw.Error]
 ) -> None:
     class Refusing:
+        in_transaction = False
+
         def wal_checkpoint(self, **_: object) -> tuple[int, int]:
-            raise apsw.ReadOnlyError
+            raise refusal
 
     write(database)
-    monkeypatch.setattr(database, "borrow", lambda: nullcontext(Refusing()))
+    monkeypatch.setattr(database, "_take_reader", Refusing)
+    monkeypatch.setattr(database, "_return_reader", lambda _: None)
     assert database.measure_log() == (tmp_path / "memory.db-wal").stat().st_size > 0

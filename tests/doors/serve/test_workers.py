@@ -385,12 +385,12 @@ def test_when_the_parent_is_killed_all_end_and_the_port_is_free(start: Start) ->
 
 
 ORPHAN = """
-import socket, sys, threading
+import os, socket, sys, threading
 from concurrent.futures import ThreadPoolExecutor
 from cofio.doors.web import child
 child.LAST = 0.5
 import signal
-signal.signal(signal.SIGTERM, lambda *_: print("told", flush=True))
+signal.signal(signal.SIGTERM, lambda *_: os.write(1, b"told\\n"))
 ThreadPoolExecutor(1).submit(threading.Event().wait)
 child.ParentLine(socket.socket(fileno=int(sys.argv[1]))).end_with_parent()
 print("begun", flush=True)

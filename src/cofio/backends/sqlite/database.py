@@ -244,12 +244,12 @@ class Database:
         """Return how many bytes the write-ahead log has, without the room ahead of it where that can be told."""
         if self._access == "immutable" or is_log_empty(self._log_path):
             return 0
-        try:
-            with self.borrow() as connection:
+        with self.borrow() as connection:
+            try:
                 pages, _ = connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_NOOP)
-                return int(pages) * (int(connection.pragma("page_size")) + FRAME_HEADER)
-        except (apsw.BusyError, apsw.LockedError, apsw.ReadOnlyError):  # who may not write it may not ask either
-            return self._log_path.stat().st_size
+            except (apsw.BusyError, apsw.LockedError, apsw.ReadOnlyError):  # who may not write it may not ask either
+                return self._log_path.stat().st_size
+            return int(pages) * (int(connection.pragma("page_size")) + FRAME_HEADER)
 
     def vacuum(self, *, in_memory: bool) -> None:
         """Rewrite the database. The pages that SQLite rearranges keep copies of what lay there, deleted or not.
