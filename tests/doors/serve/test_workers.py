@@ -82,8 +82,9 @@ class Server:
         listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
         found = {}
         for each in map(int, listed):
-            nice = int(Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[16])
-            found["background" if nice == 19 else f"worker {each}"] = each
+            with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
+                nice = int(Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[16])
+                found["background" if nice == 19 else f"worker {each}"] = each
         return found
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
