@@ -523,13 +523,18 @@ def test_a_damaged_state_is_said_to_be_and_the_others_are_read(
     assert state(others, "c", "u") == chat(3)
 
 
+def damage(backend: Backend, id: str, body: bytes) -> None:
+    """Put something else in place of a stored state."""
+
+    def work(rows: Any) -> None:
+        rows.rebase(rows.find_for_save(ThreadKey(SPACE, "t", ""), id, None)[0], None, 0, body)
+
+    backend.transact(lambda transaction: work(transaction.checkpoints))
+
+
 def test_what_is_more_than_a_state_is_damaged(checkpoints: Checkpoints, others: Checkpoints, backend: Backend) -> None:
     fill(checkpoints, 1)
-
-    def damage(rows: Any) -> None:
-        rows.rebase(rows.find_for_save(ThreadKey(SPACE, "t", ""), "c0", None)[0], None, 0, b'\0{"a": 1}}')
-
-    backend.transact(lambda transaction: damage(transaction.checkpoints))
+    damage(backend, "c0", b'\0{"a": 1}}')
     with pytest.raises(Unavailable, match="'c0' is damaged"):
         others.load(SPACE, "t", "c0")
 
@@ -539,11 +544,7 @@ def test_a_state_that_is_made_of_a_damaged_one_is_named(
 ) -> None:
     checkpoints.save(SPACE, "t", "base", chat(60))
     checkpoints.save(SPACE, "t", "change", chat(61))
-
-    def damage(rows: Any) -> None:
-        rows.rebase(rows.find_for_save(ThreadKey(SPACE, "t", ""), "base", None)[0], None, 0, b"\1 no such thing")
-
-    backend.transact(lambda transaction: damage(transaction.checkpoints))
+    damage(backend, "base", b"\1 no such thing")
     with pytest.raises(Unavailable, match="'change' is damaged"):
         others.load(SPACE, "t", "change")
 

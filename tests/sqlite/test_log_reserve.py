@@ -169,7 +169,9 @@ def test_no_zeros_go_into_the_log_of_another_store(store: Path, tmp_path: Path) 
             refused: list[CofioError] = []
             writer = threading.Thread(target=lambda: refused.append(write_in_vain(engine)))
             writer.start()
-            wait_until(lambda: engine._backend._database._write_lock.locked())  # type: ignore[attr-defined]
+            backend = engine._backend
+            assert isinstance(backend, SqliteBackend)
+            wait_until(backend._database._write_lock.locked)
             time.sleep(0.1)  # until it is at the lock of the database
             store.rename(tmp_path / "moved")
             with Engine.open(store, settings=QUIET) as replaced:

@@ -239,7 +239,7 @@ class Messages:
             if each is None:
                 values.append(next(read))
                 continue
-            growing = marshal.loads(each.contents)  # noqa: S302  # our own bytes
+            growing = marshal.loads(each.contents)  # noqa: S302  # what this process made, and keeps in memory only
             copy = _fill_template(each, growing)
             values.append(copy)
             if each.whole and not once:
