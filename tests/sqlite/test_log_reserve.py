@@ -85,6 +85,38 @@ def test_an_emptied_log_has_room_and_is_not_emptied_again(database: Database, tm
     assert database.measure_log() > 0
 
 
+def test_a_large_log_is_emptied_though_there_is_always_one_who_reads(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended, steps = threading.Event(), [threading.Semaphore(1), threading.Semaphore(0)]
+
+    def read(own: threading.Semaphore, other: threading.Semaphore) -> None:
+        while not ended.is_set():
+            own.acquire(timeout=1)
+            with database.snapshot() as connection:
+                connection.execute("SELECT fault FROM state").fetchall()
+                other.release()  # who begins before this one ends
+                time.sleep(0.01)
+
+    write(database)
+    readers = [threading.Thread(target=read, args=(steps[n], steps[1 - n])) for n in range(2)]
+    for reader in readers:
+        reader.start()
+    try:
+        wait_until(lambda: not truncates_after_write(database))
+        monkeypatch.setattr("cofio.backends.sqlite.database.LONG_LOG", 1)
+        wait_until(lambda: truncates_after_write(database))
+    finally:
+        ended.set()
+        join(*readers)
+    assert database.measure_log() == 0
+
+
+def truncates_after_write(database: Database) -> bool:
+    write(database)
+    return database.truncate_log()
+
+
 def test_what_is_not_synced_needs_no_room(tmp_path: Path) -> None:
     with closing(Database(tmp_path / "memory.db", sync="normal")) as database:
         write(database)

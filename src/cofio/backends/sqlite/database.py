@@ -34,6 +34,8 @@ programs that know no more can use a store as long as there is nothing in it tha
 PATIENCE = 60.0  # seconds that a caller waits for another process before it gets an error
 GROUP = 64  # the most callers whose writes share one commit
 CHECKPOINT_PAGES = 4000  # a backstop: the background work checkpoints earlier
+LONG_LOG = 2**24  # bytes of a log that is worth a short wait to be emptied: searches that overlap keep it else for ever
+LONG_LOG_PATIENCE = 0.25  # seconds that it may take until all who read now have ended; writers wait meanwhile
 FRAME_HEADER = 24  # bytes before each page in the log
 CACHE_KIB = 8000
 IDLE_READERS = 8  # idle connections kept for the next readers
@@ -212,12 +214,14 @@ class Database:
     def truncate_log(self) -> bool:
         """Empty the write-ahead log, which holds what was deleted since; False when others are in the way, now.
 
-        Others wait no longer for it than for a commit: what the log holds should be in the database already.
+        Others wait no longer for it than for a commit: what the log holds should be in the database already. A large
+        log is waited for, until those who read it now have ended: whoever begins meanwhile reads the database alone.
         """
         if self.read_only or is_log_empty(self._log_path):  # to empty it again would be a change for all who watch it
             return True
         with self.borrow() as connection:
-            connection.set_busy_handler(None)
+            is_large = self._log_path.stat().st_size >= LONG_LOG
+            connection.set_busy_handler(_BusyHandler(LONG_LOG_PATIENCE) if is_large else None)
             try:
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
                 self._refill_log(connection)
