@@ -317,8 +317,12 @@ def test_hits_can_be_counted_by_what_they_stand_under(memory: Engine, remember: 
         families = [hit.record.parent or hit.record.id for hit in found]
         assert (families.count("a"), families.count("b")) == (4, 2)  # three that have a place, and itself
         assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+        apart = memory.search(Query("walrus", mode=mode, limit=2, each=(1, 3)))
+        best = next(hit.record.position for hit in found if hit.record.position is not None)
+        assert [hit.record.position for hit in apart if hit.record.position is not None] == [best]
+        assert len(apart) == 4  # and what has no position: both episodes, and the fact
         (first,) = {hit.record.parent or hit.record.id for hit in memory.search(Query("walrus", limit=1, each=9))}
         assert first == families[0]
-    for wrong in (0, -1, 1001, True, "3"):
+    for wrong in (0, -1, 1001, True, "3", (0, 1), (1,), (1, 2, 3), ("1", 2)):
         with pytest.raises(Invalid, match="each"):
             Query("walrus", each=wrong)  # type: ignore[arg-type]

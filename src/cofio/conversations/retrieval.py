@@ -11,6 +11,7 @@ from ..values.records import Kind, Record, Scope
 from .projects import Project
 
 EACH = 6  # how many of the facts, and of the messages, that an episode is found by count
+BEST_MESSAGE = (1, EACH)  # but where no least cosine is asked for, only the best of the messages does
 FULL = 0.55  # what brings the engine's scores, which may add up to 1.8, to 1 at most
 FACT_FLOOR = 0.25  # the relevance that a fact needs to be shown with its episode, which was found already
 AT_ONCE = 150  # sessions that are named in one filter
@@ -51,7 +52,8 @@ class Answer:
 
 def search_episodes(engine: Engine, home: Scope, query: MemoryQuery) -> Answer:
     """A user's episodes. Each is as good as the best of itself, its facts and its messages."""
-    page = _search(engine, home, (Kind.EPISODE, Kind.FACT, Kind.TURN), query, each=EACH)
+    each = BEST_MESSAGE if query.radius is None else EACH
+    page = _search(engine, home, (Kind.EPISODE, Kind.FACT, Kind.TURN), query, each=each)
     groups: dict[str, list[Hit]] = {}
     for hit in page:
         of = hit.record.id if hit.record.kind is Kind.EPISODE else hit.record.parent
@@ -109,7 +111,9 @@ def score(hit: Hit) -> float:
     return min(1.0, FULL * hit.score)
 
 
-def _search(engine: Engine, home: Scope, kinds: tuple[Kind, ...], query: MemoryQuery, each: int | None = None) -> Page:
+def _search(
+    engine: Engine, home: Scope, kinds: tuple[Kind, ...], query: MemoryQuery, each: int | tuple[int, int] | None = None
+) -> Page:
     return engine.search(
         Query(
             query.text, scope=home, exact=True, kinds=kinds, filter=query.filter, mode=query.mode, limit=query.limit,

@@ -254,6 +254,7 @@ def _pick_first(ordered: Sequence[int], query: Query, candidates: Sequence[Candi
     """Return the best of the candidates, as many as are asked for."""
     if query.each is None:
         return ordered[: query.limit]
+    with_position, without = query.each if isinstance(query.each, tuple) else (query.each, query.each)
     families: dict[str, Counter[bool]] = {}
     chosen = []
     for at in ordered:
@@ -261,7 +262,7 @@ def _pick_first(ordered: Sequence[int], query: Query, candidates: Sequence[Candi
         name, has_position = candidate.parent or candidate.id, candidate.position is not None
         if name not in families and len(families) < query.limit:
             families[name] = Counter()
-        if name in families and families[name][has_position] < query.each:
+        if name in families and families[name][has_position] < (with_position if has_position else without):
             families[name][has_position] += 1
             chosen.append(at)
     return chosen

@@ -119,8 +119,9 @@ class Query:
     filter: Filter | None = field(default=None, kw_only=True)
     mode: Mode = field(default="hybrid", kw_only=True)
     limit: int = field(default=10, kw_only=True)
-    each: int | None = field(default=None, kw_only=True)
-    """The most hits under one parent that have a position there, and as many that have none; `limit` counts parents."""
+    each: int | tuple[int, int] | None = field(default=None, kw_only=True)
+    """The most hits under one parent that have a position there, and as many that have none, or a pair of two numbers;
+    `limit` counts parents."""
     floor: float | None = field(default=None, kw_only=True)
     """The least relevance (0 to 1) that a hit's best signal must have; None means the store's setting."""
     vector: Sequence[float] | None = field(default=None, kw_only=True)
@@ -135,7 +136,8 @@ class Query:
             raise Invalid("mode", f"{self.mode!r} is not one of hybrid, keyword, semantic")
         check_int("limit", self.limit, 1, MAX_LIMIT)
         if self.each is not None:
-            check_int("each", self.each, 1, MAX_LIMIT)
+            for most in self.each if isinstance(self.each, tuple) and len(self.each) == 2 else (self.each,):
+                check_int("each", most, 1, MAX_LIMIT)
         if self.floor is not None and not (_is_number(self.floor) and 0 <= self.floor <= 1):
             raise Invalid("floor", f"{self.floor!r} is not a number from 0 to 1")
         if self.vector is not None:

@@ -34,10 +34,11 @@ programs that know no more can use a store as long as there is nothing in it tha
 PATIENCE = 60.0  # seconds that a caller waits for another process before it gets an error
 GROUP = 64  # the most callers whose writes share one commit
 CHECKPOINT_PAGES = 4000  # a backstop: the background work checkpoints earlier
-LONG_LOG = 2**24  # bytes of a log that is worth a short wait to be emptied: searches that overlap keep it else for ever
+LONG_LOG = 2**24  # bytes of a log that is worth a short wait to be emptied: searches that overlap would keep it
 LONG_LOG_PATIENCE = 0.25  # seconds that it may take until all who read now have ended; writers wait meanwhile
 FRAME_HEADER = 24  # bytes before each page in the log
-CACHE_KIB = 8000
+CACHE_KIB = 8000  # of the connection that writes, which has to hold what a transaction changes
+READER_CACHE_KIB = 2000  # of each that reads: the system has the pages in memory as well, and once for all processes
 IDLE_READERS = 8  # idle connections kept for the next readers
 _log = logging.getLogger("cofio.store")
 
@@ -85,12 +86,13 @@ class Database:
             self._access: Access = find_access(path)
             if not path.exists():
                 os.close(open_file(path, os.O_CREAT | os.O_RDWR))
-            self._writer = self._connect()
+            self._writer = self._connect(CACHE_KIB)
             try:
                 if self.read_only:
                     _check_schema(self._writer, path, load_migrations()[-1][0])
                 else:
                     migrate(self._writer, path, load_migrations(), upto=NEEDED_SCHEMA)
+                    _improve_indexes(self._writer)
                 if self._access == "immutable":
                     self._files = OpenFiles([path, self._log_path], unchanged=True)
                 else:
@@ -215,7 +217,7 @@ class Database:
         """Empty the write-ahead log, which holds what was deleted since; False when others are in the way, now.
 
         Others wait no longer for it than for a commit: what the log holds should be in the database already. A large
-        log is waited for, until those who read it now have ended: whoever begins meanwhile reads the database alone.
+        log is waited for, until those who read it now have ended: who begins meanwhile reads the database alone.
         """
         if self.read_only or is_log_empty(self._log_path):  # to empty it again would be a change for all who watch it
             return True
@@ -279,7 +281,7 @@ class Database:
                 for connection in self._pop_idle():
                     closing.callback(self._disconnect, connection)
 
-    def _connect(self) -> apsw.Connection:
+    def _connect(self, cache: int = READER_CACHE_KIB) -> apsw.Connection:
         name, flags = self._real_path, apsw.SQLITE_OPEN_NOMUTEX | apsw.SQLITE_OPEN_NOFOLLOW
         flags |= apsw.SQLITE_OPEN_READONLY if self.read_only else apsw.SQLITE_OPEN_READWRITE
         if self._access == "immutable":
@@ -288,7 +290,7 @@ class Database:
         connection.set_busy_handler(_BusyHandler())
         connection.execute(
             f"PRAGMA synchronous = {'FULL' if self._sync == 'full' else 'NORMAL'};"
-            f"PRAGMA cache_size = -{CACHE_KIB};"
+            f"PRAGMA cache_size = -{cache};"
             f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES};"
             "PRAGMA secure_delete = ON;"  # what is deleted is gone from the file, not only from sight
             "PRAGMA journal_size_limit = 67108864;"
@@ -563,6 +565,26 @@ def migrate(
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+
+def _improve_indexes(connection: apsw.Connection) -> None:
+    """Replace an index that older programs made, and that they can do without: what many say is in many scopes.
+
+    A store that others are writing to, or on a full disk, stays as it is; the next to open it tries again.
+    """
+    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'record_text'").get:
+        return
+    connection.set_busy_handler(None)
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("CREATE INDEX IF NOT EXISTS record_text ON record (digest, scope, kind)")
+        connection.execute("DROP INDEX IF EXISTS record_digest")
+        connection.execute("COMMIT")
+    except apsw.Error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    finally:
+        connection.set_busy_handler(_BusyHandler())
 
 
 def raise_schema(connection: apsw.Connection, number: int) -> None:

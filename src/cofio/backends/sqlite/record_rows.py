@@ -397,12 +397,15 @@ class RecordTransaction(RecordRows):
 
     def _renumber_vectors(self, row: int) -> None:
         """Renumber a moved record's vectors: the codes hold the scope, so they must be coded again."""
-        for (embedder,) in fetch(self._connection, "SELECT embedder FROM vector WHERE no = ?", (row,)):
-            self._do("UPDATE embedder SET vseq = vseq + 1 WHERE no = ?", (embedder,))
-            self._do(
-                "UPDATE vector SET vseq = (SELECT vseq FROM embedder WHERE no = ?1) WHERE embedder = ?1 AND no = ?2",
-                (embedder, row),
-            )
+        # By the embedder, too: vectors are in the order of both, and all of them would be walked through.
+        for embedder, vseq in fetch(
+            self._connection,
+            "SELECT no, vseq FROM embedder WHERE EXISTS"
+            " (SELECT 1 FROM vector WHERE vector.embedder = embedder.no AND vector.no = ?)",
+            (row,),
+        ):
+            self._do("UPDATE embedder SET vseq = ? WHERE no = ?", (vseq + 1, embedder))
+            self._do("UPDATE vector SET vseq = ? WHERE embedder = ? AND no = ?", (vseq + 1, embedder, row))
 
     def _scope_row(self, scope: Scope) -> int:
         row = self._scope_rows.get(scope)
