@@ -43,6 +43,7 @@ PAGES = {
         "configuration": "Configuration",
         "deploy": "As a service",
         "serving": "A server that holds",
+        "postgres": "On PostgreSQL",
         "team": "For a team",
         "upgrade": "Upgrading",
         "privacy": "Privacy",

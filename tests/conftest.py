@@ -26,6 +26,8 @@ from cofio.config.address import StoreAddress
 from cofio.embed.hashed import HashedEmbedder
 from cofio.embed.install import PACKAGE, PINS, install
 
+from . import postgres
+
 # Neither these tests nor the processes that they start look at the developer's own configuration, or write there.
 _CONFIGURATION = tempfile.TemporaryDirectory(prefix="cofio-tests-")
 atexit.register(_CONFIGURATION.cleanup)
@@ -97,6 +99,7 @@ class BackendUnderTest:
     address: Callable[[Path], StoreAddress]
     """Gives the address of a new store, which may use the folder: no other has it."""
     remove: Callable[[StoreAddress], None]
+    """Takes a store away, if there is one."""
     states: tuple[str, ...]
     """Where the words of a record can be, each of which a search has to find: see tests/contract."""
 
@@ -108,14 +111,23 @@ BACKENDS = [
     BackendUnderTest(
         name="sqlite",
         address=lambda folder: StoreAddress(folder=folder),
-        remove=lambda address: shutil.rmtree(address.home),
+        remove=lambda address: shutil.rmtree(address.home, ignore_errors=True),
         states=("tail", "settled", "mixed"),
-    )
+    ),
+    BackendUnderTest(
+        name="postgres",
+        address=lambda folder: postgres.make_address(folder),
+        remove=lambda address: postgres.remove(address),
+        states=("settled",),  # words are in the index with the record
+    ),
 ]
-"""Every backend: one more line here, and the contract, the state machines and the doors are tested on it, too."""
+"""Every backend: one more line here, and the contract is tested on it, too."""
 
 
-@pytest.fixture(params=BACKENDS, ids=str, scope="session")
+FOLDER = BACKENDS[:1]
+
+
+@pytest.fixture(params=FOLDER, ids=str, scope="session")
 def backend_under_test(request: pytest.FixtureRequest) -> BackendUnderTest:
     """The backend that the test's stores are on."""
     chosen: BackendUnderTest = request.param
@@ -129,26 +141,38 @@ class Stores:
         self._backend = backend
         self._folder = folder
         self._numbers = count(1)
+        self._there: list[StoreAddress] = []
 
     def new(self) -> StoreAddress:
         """The address of another store."""
-        return self._backend.address(self._folder / f"store-{next(self._numbers)}")
+        self._there.append(self._backend.address(self._folder / f"store-{next(self._numbers)}"))
+        return self._there[-1]
 
     def remove(self, address: StoreAddress) -> None:
         """Take a store away that is closed: hundreds of them would fill a disk."""
+        self._there.remove(address)
         self._backend.remove(address)
 
+    def remove_all(self) -> None:
+        """Take all of them away."""
+        for address in [*self._there]:
+            self.remove(address)
+
 
 @pytest.fixture
-def stores(backend_under_test: BackendUnderTest, tmp_path: Path) -> Stores:
+def stores(backend_under_test: BackendUnderTest, tmp_path: Path) -> Iterator[Stores]:
     """Any number of stores."""
-    return Stores(backend_under_test, tmp_path)
+    made = Stores(backend_under_test, tmp_path)
+    yield made
+    made.remove_all()
 
 
 @pytest.fixture
-def store_address(backend_under_test: BackendUnderTest, tmp_path: Path) -> StoreAddress:
+def store_address(backend_under_test: BackendUnderTest, tmp_path: Path) -> Iterator[StoreAddress]:
     """The address of the test's store, which does not exist yet."""
-    return backend_under_test.address(tmp_path / "store")
+    address = backend_under_test.address(tmp_path / "store")
+    yield address
+    backend_under_test.remove(address)
 
 
 @pytest.fixture
@@ -158,12 +182,13 @@ def store(store_address: StoreAddress) -> StoreAddress:
 
 
 @pytest.fixture
-def default_store(backend_under_test: BackendUnderTest, monkeypatch: pytest.MonkeyPatch) -> StoreAddress:
+def default_store(backend_under_test: BackendUnderTest, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoreAddress]:
     """The address of the store that a door finds for itself in the working folder."""
     address = backend_under_test.address(Path.cwd() / ".cofio")
     if address.folder is None:  # what is in no folder has to be named
         monkeypatch.setenv("COFIO_STORE", address.spell())
-    return address
+    yield address
+    backend_under_test.remove(address)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from cofio import Engine, Invalid, LimitExceeded
 from cofio.config.address import StoreAddress
 from cofio.config.settings import find_store
-from cofio.engine.opening import exists, open_backend, resolve_store
+from cofio.engine.opening import exists, open_backend
 
 URL = "postgresql://cofio:s3cret@db.example.org:5432/memory"
 
@@ -64,16 +64,6 @@ def test_a_password_is_masked_wherever_it_is(
     address = StoreAddress.parse(url)
     assert str(address) == shown
     assert StoreAddress.parse(url.replace("s3cret", "changed")).home == address.home
-
-
-def test_a_url_that_no_backend_opens_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    said = "store: postgresql:// is not a kind of store that this version knows; give a folder"
-    for act in (resolve_store, Engine.open, lambda url: exists(find_store(url))):
-        with pytest.raises(Invalid) as caught:
-            act(URL)
-        assert str(caught.value) == said
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_address_checks_itself(tmp_path: Path) -> None:

@@ -26,7 +26,20 @@ SHARED_MODULES = {
     "documents": "the domain, and the shell's commands about it",
     "tokens": "the domain, and the shell's commands about it",
     "trust": "the domain, and the shell's commands about it",
-}
+} | dict.fromkeys(
+    (
+        "backend",
+        "checkpoint_rows",
+        "conditions",
+        "database",
+        "dump",
+        "record_rows",
+        "searcher",
+        "upkeep",
+        "vector_rows",
+    ),
+    "the same part of each backend",
+)
 """The names that several modules have, and what those have in common."""
 
 PARTICIPLES = re.compile(

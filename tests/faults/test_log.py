@@ -12,7 +12,8 @@ from tests.waiting import wait_until
 
 import cofio.engine.background
 from cofio import Draft, Engine, Scope, Settings, Unavailable
-from cofio.backends.sqlite import SqliteBackend, checks, spool
+from cofio.backends import spool
+from cofio.backends.sqlite import SqliteBackend, checks
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
 HERE = Scope("here")

@@ -23,7 +23,7 @@ def make_expiry(
     backend = SqliteBackend(tmp_path / "store", clock=clock)
 
     def make(passed: list[float]) -> Expiry:
-        monkeypatch.setattr("cofio.backends.sqlite.expiry.read_steady_clock", lambda: passed[0])
+        monkeypatch.setattr("cofio.backends.store_time.read_steady_clock", lambda: passed[0])
         return Expiry(backend._database, clock)
 
     yield make
@@ -43,7 +43,7 @@ def test_what_a_clock_saw_expired_only_for_a_while_is_not_purged(
     advance(-7200)
     expiry.purge_proven()
     advance(7200)
-    monkeypatch.setattr("cofio.backends.sqlite.expiry.PURGE_AFTER", 0.0)  # the hour is over
+    monkeypatch.setattr("cofio.backends.store_time.PURGE_AFTER", 0.0)  # the hour is over
     assert expiry.purge_proven() is not None
     advance(-7200)
     assert memory.read(record.id) == record
@@ -57,7 +57,7 @@ def test_what_expires_only_by_a_clock_that_was_set_ahead_meanwhile_is_not_purged
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     passed = [0.0]
-    monkeypatch.setattr("cofio.backends.sqlite.expiry.PURGE_AFTER", 0.0)
+    monkeypatch.setattr("cofio.backends.store_time.PURGE_AFTER", 0.0)
     record = memory.write(DEMO, text="mortal", ttl=18_000)
     expiry = make_expiry(passed)
     advance(72_000)

@@ -65,6 +65,22 @@ class NewCheckpoint(NamedTuple):
     body: bytes
 
 
+class StoredCheckpoint(NamedTuple):
+    """A checkpoint as it is stored, with its state or the change that leads to it."""
+
+    thread: ThreadKey
+    row: int
+    id: str
+    parent: str | None
+    base: int | None
+    depth: int
+    position: int
+    created_at: int
+    expires_at: int | None
+    metadata: str
+    body: bytes
+
+
 class PendingWrite(NamedTuple):
     """What a task wrote after a checkpoint, and which of the task's writes it is."""
 
@@ -130,6 +146,9 @@ class CheckpointRows(Protocol):
 
     def insert(self, thread: ThreadKey, new: NewCheckpoint) -> CheckpointRow:
         """Add a checkpoint to a thread, which is made if need be."""
+
+    def restore(self, stored: StoredCheckpoint) -> int:
+        """Add a checkpoint to a thread as it was stored elsewhere, with a row of its own; which it is."""
 
     def rebase(self, row: int, base: int | None, depth: int, body: bytes) -> None:
         """Store a checkpoint's state as a change of another."""

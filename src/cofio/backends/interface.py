@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from ..values.progress import Progress
 from ..values.query import Bounds
@@ -16,6 +16,9 @@ from ..values.records import Record
 from .record_interface import Snapshot, Transaction
 from .search_interface import Searcher
 from .upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
+
+if TYPE_CHECKING:
+    from .store_copy import StorePart
 
 T = TypeVar("T")
 
@@ -64,6 +67,9 @@ class Backend(Protocol):
 
     def export(self, bounds: Bounds) -> Iterator[Record]:
         """Every record within bounds, oldest change first, without holding them all in memory."""
+
+    def dump(self) -> Iterator[StorePart]:
+        """All that the store holds, as of one moment, each checkpoint after its base; no record that has expired."""
 
     def claim(self, embedder: str, limit: int) -> AbstractContextManager[EmbedBatch | None]:
         """Have up to `limit` records that need a vector of an embedder to oneself, for the block.

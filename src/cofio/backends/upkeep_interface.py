@@ -14,6 +14,7 @@ from ..values.progress import Progress
 if TYPE_CHECKING:
     from ..values.changes import Vector
     from ..values.stats import Stats
+    from .interface import Identity
 
 
 class Index(NamedTuple):
@@ -96,6 +97,9 @@ class Maintenance(Protocol):
 
     def backup(self, target: str, progress: Progress | None = None) -> None:
         """Copy the store to a new address while others go on writing."""
+
+    def adopt(self, identity: Identity) -> None:
+        """Let this store, a copy of another, be known by the other's identity."""
 
     def stats(self, embedder: str | None) -> Stats:
         """Numbers about the store, among them how many records wait for a vector of this embedder."""

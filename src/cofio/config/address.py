@@ -30,7 +30,10 @@ class StoreAddress:
             raise Invalid("store", "is either a folder or a URL")
         check_text("store", self.url or str(self.folder), MAX_ADDRESS)  # no database opens what is not text
         if self.url is not None and self.scheme not in SCHEMES:
-            raise self.refuse()
+            raise Invalid(
+                "store",
+                f"{self.scheme}:// is not a kind of store that this version knows; give a folder or postgresql://…",
+            )
 
     @classmethod
     def parse(cls, text: str) -> StoreAddress:
@@ -76,10 +79,6 @@ class StoreAddress:
     def spell(self) -> str:
         """The text that `parse` reads this address from, in any working folder; a URL's password stands in it."""
         return str(self.folder.absolute()) if self.folder is not None else str(self.url)
-
-    def refuse(self) -> Invalid:
-        """The error for an address of a kind that this version has no backend for."""
-        return Invalid("store", f"{self.scheme}:// is not a kind of store that this version knows; give a folder")
 
     def __str__(self) -> str:
         """The address as people may see it: without the password of a URL."""

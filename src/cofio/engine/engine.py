@@ -131,6 +131,9 @@ class Engine(RecordReader):
         chosen = settings or Settings.load(home)
         new = is_new(home)
         engine = cls(open_backend(address, chosen, clock), settings=chosen, embedder=embedder, sharing=sharing)
+        if address.folder is None:
+            with suppress(OSError):  # what cannot be written there is told when it is to be
+                home.mkdir(parents=True, exist_ok=True, mode=0o700)
         if new:
             mark_made(home)
         if new and home.name == STORE_FOLDER:

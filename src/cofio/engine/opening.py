@@ -3,58 +3,67 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from ..backends import store_copy
 from ..config import lost_store
 from ..config.address import StoreAddress
+from ..config.installation import install_command
 from ..config.settings import Settings, find_store
-from ..values.errors import Unavailable
+from ..values.errors import Invalid, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
     from ..backends.interface import Backend
+    from ..backends.postgres import PostgresBackend
+    from ..backends.store_copy import Inventory
+    from ..values.progress import Progress
 
 
 def resolve_store(
     store: str | os.PathLike[str] | StoreAddress | None = None, *, start: Path | None = None
 ) -> StoreAddress:
-    """The address that `find_store` finds, of a kind of store that this version can open.
+    """The address that `find_store` finds.
 
     Raises:
-        Invalid: it is no address, or no backend of this version has such stores.
+        Invalid: it is no address.
     """
-    address = find_store(store, start=start)
-    _get_folder(address)
-    return address
+    return find_store(store, start=start)
 
 
 def open_backend(address: StoreAddress, settings: Settings, clock: Callable[[], datetime] | None = None) -> Backend:
     """The backend of the store at an address; the store is made if there is none. Without a clock it has its own.
 
     Raises:
-        Invalid: no backend of this version has such stores.
         Unavailable: the store cannot be used, or was written by a newer cofio.
     """
-    folder = _get_folder(address)
+    if address.folder is None:
+        return _import_postgres()(address.spell(), sync=settings.sync, clock=clock, copy_to_folder=_copy_to_folder)
     from ..backends.sqlite import SqliteBackend  # with its driver and index: not before there is something to open
 
-    return SqliteBackend(folder, sync=settings.sync, clock=clock)
+    return SqliteBackend(address.folder, sync=settings.sync, clock=clock)
 
 
 def exists(address: StoreAddress) -> bool:
     """Whether there is a store at the address."""
-    return (_get_folder(address) / lost_store.DATABASE).exists()
+    if address.folder is None:
+        return _import_postgres().exists(address.spell())
+    return (address.folder / lost_store.DATABASE).exists()
 
 
 def read_file_id(address: StoreAddress) -> tuple[int, int] | None:
     """What tells the file of the store at an address from any other file that is there at the same time, its copy too;
-    None when there is none.
+    None when there is none, as there never is of a database on a server.
     """
+    if address.folder is None:
+        return None
     try:
-        found = (_get_folder(address) / lost_store.DATABASE).stat()
+        found = (address.folder / lost_store.DATABASE).stat()
     except OSError:
         return None
     return found.st_dev, found.st_ino
@@ -66,7 +75,9 @@ def check_absence(address: StoreAddress) -> None:
     Raises:
         Unavailable: there are parts of one; the message says how to restore it.
     """
-    folder = _get_folder(address)
+    folder = address.folder
+    if folder is None:
+        return
     lost_store.check_whole(folder)
     if parts := lost_store.find_remains(folder):
         raise Unavailable(
@@ -78,15 +89,62 @@ def check_absence(address: StoreAddress) -> None:
 
 def find_loss(address: StoreAddress) -> str:
     """That the memory of the store was lost, and how it is restored, in a sentence; empty when it was not."""
-    return lost_store.find_loss(_get_folder(address))
+    return "" if address.folder is None else lost_store.find_loss(address.folder)
 
 
 def settle_loss(address: StoreAddress) -> None:
     """Forget that the memory of the store was lost: it is restored, or is not wanted."""
-    lost_store.settle_loss(_get_folder(address))
+    if address.folder is not None:
+        lost_store.settle_loss(address.folder)
 
 
-def _get_folder(address: StoreAddress) -> Path:
-    if address.folder is None:
-        raise address.refuse()
-    return address.folder
+def copy_store(source: StoreAddress, target: StoreAddress, progress: Progress | None = None) -> Inventory:
+    """Copy a store to another address, of another kind if need be, and compare the two; what was copied.
+
+    One that was cut off goes on when it is called again.
+
+    Raises:
+        Invalid: the target holds another memory.
+        Unavailable: there is no such source, one of the two fails, or the copy is not like its source.
+    """
+    if not exists(source):
+        check_absence(source)
+        raise Unavailable(f"there is no memory in {source}")
+    with closing(open_backend(source, Settings())) as old, closing(open_backend(target, Settings())) as new:
+        found, identity = new.identity(), old.identity()
+        if found.store != identity.store and new.maintenance.stats(None).changes:
+            raise Invalid("target", f"{target} holds another memory; name one that is empty or does not exist")
+        new.maintenance.adopt(identity._replace(position=0))
+        carried = store_copy.copy(old, new, progress)
+        copied = store_copy.take_inventory(new, progress)
+        if copied != carried:
+            raise Unavailable(
+                f"the copy is not like its source: it has {copied}, of {carried}; if {source} was changed since a copy"
+                f" that was cut off, remove {target} and copy it again"
+            )
+        new.maintenance.adopt(identity)
+    return copied
+
+
+def _copy_to_folder(source: Backend, target: str, progress: Progress | None) -> None:
+    """Make a store in a new folder of one that is elsewhere; it is there when it is whole."""
+    from ..backends.sqlite import SqliteBackend
+
+    folder = Path(target).absolute()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
+        copy = SqliteBackend(Path(temporary) / "store", sync="normal")
+        try:
+            store_copy.copy(source, copy, progress)
+            copy.maintenance.adopt(source.identity())
+            copy.maintenance.backup(target, progress)
+        finally:
+            copy.close()
+
+
+def _import_postgres() -> type[PostgresBackend]:
+    try:
+        from ..backends.postgres import PostgresBackend
+    except ImportError as error:
+        raise Unavailable(f"a store on PostgreSQL needs {error.name}: {install_command('postgresql')}") from error
+    return PostgresBackend

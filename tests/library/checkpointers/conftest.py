@@ -14,7 +14,7 @@ import pytest
 from cofio.library.checkpointer import BaseCheckpointer
 from cofio.library.registry import get_checkpointer
 
-from . import servers
+from ... import servers
 
 Make = Callable[..., BaseCheckpointer]
 """Makes a checkpointer; called again, it makes another one on the same place."""

@@ -18,7 +18,7 @@ from tests.waiting import join
 from cofio.library.providers.http import HTTPCheckpointer
 from cofio.values.errors import Invalid, Unavailable
 
-from . import servers
+from ... import servers
 from .test_contract import said
 
 

@@ -16,7 +16,7 @@ from cofio.library.providers.postgresql import PostgreSQLCheckpointer
 from cofio.library.registry import get_checkpointer
 from cofio.values.errors import Invalid, Unavailable
 
-from . import servers
+from ... import servers
 from .conftest import Make
 from .test_contract import said
 

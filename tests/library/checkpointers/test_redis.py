@@ -13,7 +13,7 @@ import redis
 from cofio.library.providers.redis import RedisCheckpointer
 from cofio.values.errors import Invalid, Unavailable
 
-from . import servers
+from ... import servers
 from .conftest import Make
 from .test_contract import said
 

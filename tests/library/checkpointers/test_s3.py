@@ -15,8 +15,8 @@ import pytest
 from cofio.library.providers.s3 import S3Checkpointer
 from cofio.values.errors import Invalid, Unavailable
 
+from ... import servers
 from ...conftest import Clock
-from . import servers
 from .conftest import BUCKET, KEYS
 from .test_contract import said
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from . import servers
+from ... import servers
 
 
 @pytest.mark.requirement("servers")

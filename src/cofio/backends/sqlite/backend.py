@@ -21,6 +21,9 @@ from ...values.records import Record
 from ...values.times import to_micros
 from ..interface import Identity
 from ..record_interface import Snapshot, Transaction
+from ..spool import spool
+from ..store_copy import StorePart
+from ..store_time import compute_store_time
 from ..upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
 from .conditions import within
 from .counts import CountCache
@@ -28,8 +31,6 @@ from .database import Database
 from .database_files import find_access
 from .record_rows import COLUMNS, RecordRows, RecordTransaction, Row, decode_record, read_given
 from .searcher import SearchIndexes, SqliteSearcher
-from .spool import spool
-from .store_time import compute_store_time
 from .upkeep import DerivedWork
 from .word_index import IndexState, WordIndex
 
@@ -158,6 +159,13 @@ class SqliteBackend:
                 condition.values,
             ):
                 yield row[:-1], read_given(connection, row[0]) if row[-1] else {}
+
+    def dump(self) -> Iterator[StorePart]:
+        """All that the store holds, as of one moment."""
+        from .dump import dump  # which needs numpy
+
+        with self._database.snapshot() as connection:
+            yield from dump(connection, self._clock())
 
     # Derived work.
 

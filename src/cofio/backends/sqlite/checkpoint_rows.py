@@ -8,9 +8,9 @@ from typing import Any
 
 import apsw
 
-from ..checkpoint_interface import CheckpointRow, Link, NewCheckpoint, PendingWrite, ThreadKey
-from .database import fetch, read_generation
-from .store_time import SLACK, correct_time
+from ..checkpoint_interface import CheckpointRow, Link, NewCheckpoint, PendingWrite, StoredCheckpoint, ThreadKey
+from ..store_time import SLACK
+from .database import correct_time, fetch, read_generation
 
 _ROW = "checkpoint.no, space, name, ns, id, parent, created_at, expires_at, metadata, base, length(body)"
 _FROM = "FROM checkpoint CROSS JOIN thread ON thread.no = checkpoint.thread"
@@ -191,6 +191,11 @@ class SqliteCheckpoints:
                 correct_time(self._connection, self._now)
             self._connection.execute("UPDATE state SET updated = ?1 WHERE updated < ?1", (created_at,))
         return row
+
+    def restore(self, stored: StoredCheckpoint) -> int:
+        """Add a checkpoint as it was stored elsewhere."""
+        thread, _, *rest = stored
+        return self._insert(self._make_thread(thread), *rest)
 
     def rebase(self, row: int, base: int | None, depth: int, body: bytes) -> None:
         """Store a checkpoint's state as a change of another."""

@@ -53,6 +53,12 @@ def read_generation(connection: apsw.Connection) -> int:
     return generation
 
 
+def correct_time(connection: apsw.Connection, now: int) -> None:
+    """Set back the store's time, and what was measured by it, when a clock that was ahead has been corrected."""
+    connection.execute("UPDATE state SET updated = ?1, indexed_at = min(indexed_at, ?1)", (now,))
+    connection.execute("UPDATE embedder SET seen_at = min(seen_at, ?)", (now,))
+
+
 @dataclass(slots=True)
 class _Job(Generic[T]):
     """One caller's piece of a shared commit."""

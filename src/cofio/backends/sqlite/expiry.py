@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from ...system.processes import read_steady_clock
 from ...values.times import to_micros
-from .database import Database
+from ..store_time import ExpiryEvidence, compute_store_time
+from .database import Database, correct_time
 from .record_rows import RecordTransaction
-from .store_time import compute_store_time, correct_time
 from .word_index import IndexState
-
-REBASE_AFTER = 86_400.0  # seconds that the clock must have been ahead of the time that passed, to be taken for right
-PURGE_AFTER = 3600.0  # seconds, by a clock that cannot be set, that a record must have been seen expired
 
 
 class Expiry:
@@ -23,10 +18,7 @@ class Expiry:
     def __init__(self, database: Database, clock: Callable[[], datetime]) -> None:
         self._database = database
         self._clock = clock
-        self._started = (read_steady_clock(), clock())
-        self._ahead_since: float | None = None
-        self._evidence: tuple[float, datetime] | None = None
-        """Since when, by a clock that cannot be set, every check has found what expired before that time expired."""
+        self._evidence = ExpiryEvidence(clock)
 
     def purge(self, before: datetime | None = None) -> tuple[int, datetime]:
         """Remove the records that expired before then, or by now; how many, and that time."""
@@ -38,28 +30,10 @@ class Expiry:
         return self._database.write(lambda connection: RecordTransaction(connection, until).purge(at)), until
 
     def purge_proven(self) -> datetime | None:
-        """Remove what every check of an hour, which no change of the clock can fake, has found expired.
-
-        Returns the time before which it expired; None while the hour is not over. A clock that was set ahead since
-        this began does not count, unless it stays so for a day: then it had been behind, as on a machine that learns
-        the time late.
-        """
-        now, passed, clock = time.monotonic(), read_steady_clock(), self._clock()
-        expected = self._started[1] + timedelta(seconds=passed - self._started[0])
-        if clock <= expected:
-            self._ahead_since = None
-        elif self._ahead_since is None:
-            self._ahead_since = passed
-        elif passed - self._ahead_since >= REBASE_AFTER:
-            self._started, self._ahead_since, expected = (passed, clock), None, clock
-        clock = min(clock, expected)
-        since, before = self._evidence or (now, clock)
-        before = min(before, clock)
-        self._evidence = (since, before)
-        if now - since < PURGE_AFTER:
-            return None
-        self._evidence = (now, clock)
-        self.purge(before)
+        """Remove what has surely expired; the time before which it did, or None while that is not known."""
+        before = self._evidence.find_expired_before()
+        if before is not None:
+            self.purge(before)
         return before
 
     def keep_time(self) -> None:

@@ -12,11 +12,12 @@ import apsw
 from ...values.progress import Progress
 from ...values.stats import Stats
 from ...values.times import from_micros, to_micros
+from ..interface import Identity
+from ..store_time import compute_store_time
 from . import checks
 from .copy_target import CopyTarget
 from .database import Database, fetch, translate_errors
 from .erasure import Erasure
-from .store_time import compute_store_time
 from .vector_rows import count_waiting
 from .word_index import IndexState, WordIndex
 
@@ -52,6 +53,14 @@ class SqliteMaintenance:
             finally:
                 database.close()
             copy.complete()
+
+    def adopt(self, identity: Identity) -> None:
+        """Let this store, a copy of another, be known by the other's identity."""
+
+        def adopt(connection: apsw.Connection) -> None:
+            connection.execute("UPDATE state SET store = ?, seq = max(seq, ?)", identity)
+
+        self._database.write(adopt)
 
     def count_remains(self) -> dict[str, int]:
         """How much there is of each kind of derived file that still holds what was deleted."""

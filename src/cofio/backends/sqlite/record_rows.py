@@ -18,10 +18,10 @@ from ...values.query import Bounds, Window
 from ...values.records import Heading, Importance, Kind, Record, Scope, make_record
 from ...values.times import from_micros, to_micros
 from ..record_interface import GivenVectors, Headings, PreparedText, Records
+from ..store_time import compute_store_time
 from .conditions import within
 from .counts import CountCache
-from .database import fetch, raise_schema
-from .store_time import compute_store_time, correct_time
+from .database import correct_time, fetch, raise_schema
 
 if TYPE_CHECKING:
     from ...values.changes import Vector

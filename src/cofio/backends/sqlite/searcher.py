@@ -26,12 +26,12 @@ from ...values.query import Bounds
 from ...values.records import Record
 from ...values.times import to_micros
 from ..search_interface import Backlog, Candidate, Candidates, Surroundings
+from ..store_time import compute_store_time
 from .conditions import SEARCHABLE as _SEARCHABLE
 from .conditions import changed_within, within, within_scope
 from .database import Database, fetch
 from .keyword_search import Restriction, WordSearch, is_narrowed
 from .record_rows import JSON_COLUMNS, decode_record
-from .store_time import compute_store_time
 from .vector_rows import EmbeddedChanges, SqliteUnembedded, find_unembedded
 from .word_index import IndexDamage, IndexHit, IndexSnapshot, WordIndex, open_wordless_snapshot, translate_damage
 

@@ -11,9 +11,9 @@ import apsw
 from ...text.tokenizer import build_embed_text
 from ...values.query import Bounds
 from ...values.records import NOT_SEARCHABLE
+from ..store_time import compute_store_time
 from .conditions import SEARCHABLE, changed_within, within
 from .database import Database, fetch, read_generation, retry_while_busy, write_derived
-from .store_time import compute_store_time
 from .word_index import IndexState
 
 if TYPE_CHECKING:

@@ -29,6 +29,15 @@ def add_commands(commands: Commands) -> None:
         run="transfer:backup",
     )
     backup.add_argument("target", metavar="TARGET", help="a folder that does not exist yet, or is empty")
+    copy = commands.add(
+        "copy",
+        "Copy a whole memory between a folder and PostgreSQL, either way, and compare the two. It can be cut off and "
+        "run again.",
+        "cofio copy ~/.cofio postgresql://db.example/memory\ncofio copy postgresql://db.example/memory ./copy",
+        run="transfer:copy",
+    )
+    copy.add_argument("source", metavar="SOURCE", help="the address of a memory: a folder, or postgresql://…")
+    copy.add_argument("target", metavar="TARGET", help="one that does not exist yet, is empty, or was cut off")
     export = commands.add(
         "export",
         "Write every record as a line of JSON, oldest change first.",

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, TextIO, cast
 
+from ...config.address import StoreAddress
 from ...config.suggestions import suggest
+from ...engine.opening import copy_store
 from ...system.atomic_files import replace_path
 from ...text.jsonl import read_line, write_line
 from ...values.errors import Invalid, Unavailable
@@ -38,6 +40,18 @@ def backup(args: Namespace) -> int:
     with open_memory(args) as engine, Bar("copy") as bar:
         target = engine.backup(Path(args.target).expanduser(), bar)
     choose_output(as_json=args.json).print_done(f"copied the memory to {target}", backup=str(target))
+    return 0
+
+
+def copy(args: Namespace) -> int:
+    """Copy a memory to another address."""
+    source, target = StoreAddress.parse(args.source), StoreAddress.parse(args.target)
+    with Bar("copy") as bar:
+        copied = copy_store(source, target, bar)
+    choose_output(as_json=args.json).print_done(
+        f"copied {copied} to {target}", copied=str(target), records=copied.records, vectors=copied.vectors,
+        checkpoints=copied.checkpoints,
+    )  # fmt: skip
     return 0
 
 

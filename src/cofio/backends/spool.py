@@ -9,15 +9,17 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from ...values.errors import Unavailable
+from ..values.errors import Unavailable
 
 T = TypeVar("T", bound=tuple[Any, ...])
 IN_MEMORY = 8 * 2**20  # bytes; what is longer goes into a file without a name, which ends with the process
 _LENGTH = 8  # bytes that say how many a row takes in the file
 
 
-def spool(read: Callable[[], Generator[T]], folder: Path) -> Iterator[T]:
+def spool(read: Callable[[], Generator[T]], folder: Path | None) -> Iterator[T]:
     """Read rows of plain values to their end, at once, and give them one by one, from memory or a file in `folder`.
+
+    Without a folder, the file is where the system has temporary ones.
 
     If reading them ends with Unavailable, so does this, after the rows before: what can be read of a damaged database
     is worth having. If there is no room for them, they are given as they are read.
@@ -35,7 +37,7 @@ def spool(read: Callable[[], Generator[T]], folder: Path) -> Iterator[T]:
                         first.append(data)
                         continue
                     if file is None:
-                        file = stack.enter_context(tempfile.TemporaryFile(dir=str(folder)))
+                        file = stack.enter_context(tempfile.TemporaryFile(dir=folder and str(folder)))
                     file.write(len(data).to_bytes(_LENGTH) + data)
                     count += 1
             if file is not None:

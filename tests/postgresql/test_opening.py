@@ -1,0 +1,130 @@
+"""How a store on PostgreSQL is opened: by several at once, and on a server that cannot hold one, which says why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from cofio import Engine, Invalid, Scope, Settings, Unavailable
+from cofio.backends.postgres import migrations
+from cofio.backends.postgres.database import ServerAddress
+from cofio.config.address import StoreAddress
+from cofio.engine.opening import exists
+
+from .. import postgres
+
+QUIET = Settings(background=False, embedder="none", sync="normal")
+HERE = Scope("here")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[StoreAddress]:
+    """A store that does not exist yet."""
+    address = postgres.make_address(tmp_path)
+    yield address
+    postgres.remove(address)
+
+
+@pytest.fixture
+def admin() -> Iterator[psycopg.Connection]:
+    """The superuser's connection."""
+    with psycopg.connect(postgres.find_url(), autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture
+def stranger(admin: psycopg.Connection) -> Iterator[str]:
+    """The URL of a user who may do nothing but connect."""
+    admin.execute("CREATE ROLE stranger LOGIN")
+    admin.execute("REVOKE CREATE ON DATABASE postgres FROM PUBLIC")
+    yield postgres.find_url().replace("postgres@", "stranger@")
+    admin.execute("DROP OWNED BY stranger CASCADE")
+    admin.execute("DROP ROLE stranger")
+
+
+def test_several_that_open_it_at_once_make_it_once(store: StoreAddress) -> None:
+    def open_and_write(number: int) -> str:
+        with Engine.open(store, settings=QUIET) as engine:
+            engine.write(HERE, text=f"by {number}")
+            return engine.identity().store
+
+    with ThreadPoolExecutor(6) as pool:
+        assert len(set(pool.map(open_and_write, range(6)))) == 1
+    with Engine.open(store, settings=QUIET) as engine:
+        assert engine.count() == 6
+        assert engine.check() == []
+
+
+def test_to_ask_whether_there_is_one_makes_none(store: StoreAddress) -> None:
+    assert not exists(store)
+    assert not exists(store)
+    Engine.open(store, settings=QUIET).close()
+    assert exists(store)
+
+
+def test_a_newer_store_is_refused(store: StoreAddress, admin: psycopg.Connection) -> None:
+    Engine.open(store, settings=QUIET).close()
+    schema = ServerAddress.parse(store.spell()).schema
+    admin.execute(f'UPDATE "{schema}".state SET schema = 99'.encode())
+    with pytest.raises(Unavailable, match="written by a newer cofio"):
+        Engine.open(store, settings=QUIET)
+
+
+def test_who_may_not_make_a_schema_is_told_what_to_run(stranger: str) -> None:
+    with pytest.raises(Unavailable, match='CREATE SCHEMA "nowhere" AUTHORIZATION "stranger"'):
+        Engine.open(f"{stranger}?schema=nowhere", settings=QUIET)
+
+
+def test_who_may_not_read_the_tables_is_told_so(stranger: str, store: StoreAddress) -> None:
+    Engine.open(store, settings=QUIET).close()
+    schema = ServerAddress.parse(store.spell()).schema
+    with pytest.raises(Unavailable, match="GRANT ALL ON SCHEMA"):
+        Engine.open(f"{stranger}?schema={schema}", settings=QUIET)
+
+
+def test_a_database_without_pgvector_is_told_what_to_run(stranger: str, admin: psycopg.Connection) -> None:
+    admin.execute("DROP DATABASE IF EXISTS bare")
+    admin.execute("CREATE DATABASE bare")
+    try:
+        with pytest.raises(Unavailable, match="as a superuser: CREATE EXTENSION vector"):
+            Engine.open(stranger.removesuffix("postgres") + "bare", settings=QUIET)
+    finally:
+        admin.execute("DROP DATABASE bare")
+
+
+def test_a_database_of_another_encoding_is_refused(admin: psycopg.Connection) -> None:
+    admin.execute("DROP DATABASE IF EXISTS latin")
+    admin.execute("CREATE DATABASE latin ENCODING 'LATIN1' LOCALE 'C' TEMPLATE template0")
+    try:
+        with pytest.raises(Unavailable, match="encoded in LATIN1; make one with"):
+            Engine.open(postgres.find_url().removesuffix("postgres") + "latin", settings=QUIET)
+    finally:
+        admin.execute("DROP DATABASE latin")
+
+
+def test_a_server_that_is_too_old_is_refused(store: StoreAddress, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrations, "OLDEST_SERVER", 990000)
+    with pytest.raises(Unavailable, match="PostgreSQL 99 or later is needed"):
+        Engine.open(store, settings=QUIET)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://h/d?schema=Bad-Name",
+        "postgresql://h/d?schema=",
+        "postgresql://h/d?nosuch=1",
+    ],
+)
+def test_an_address_that_is_none_is_invalid(url: str) -> None:
+    with pytest.raises(Invalid, match="store"):
+        Engine.open(url, settings=QUIET)
+
+
+def test_a_server_that_is_not_there_is_told_at_once() -> None:
+    with pytest.raises(Unavailable, match="Connection refused"):
+        Engine.open("postgresql://nobody@127.0.0.1:1/none", settings=QUIET)
