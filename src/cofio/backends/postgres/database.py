@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import select
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -259,9 +260,9 @@ class Connections:
 
 
 def _has_input(descriptor: int) -> bool:
-    if not hasattr(select, "poll"):
+    if sys.platform == "win32":
         return bool(select.select([descriptor], [], [], 0)[0])
-    poll = select.poll()
+    poll = select.poll()  # select() knows no descriptor past 1024
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(0))
 
