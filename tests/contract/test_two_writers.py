@@ -13,7 +13,9 @@ from typing import TypeVar
 
 from tests.waiting import PATIENCE
 
-from cofio import Conflict, Draft, Engine, Kind, Scope
+from cofio import Conflict, Draft, Engine, Json, Kind, Scope
+from cofio.backends.interface import Backend
+from cofio.checkpoints.checkpoints import Checkpoints
 from cofio.config.address import StoreAddress
 from cofio.values.changes import Put, Vacant
 
@@ -138,3 +140,35 @@ def test_of_processes_one_gets_what_is_vacant_and_one_writes_what_is_new(memory:
         assert [existed for _, existed in made].count(False) == 1
     assert memory.count(kinds=[Kind.FILE]) == memory.count(kinds=[Kind.NOTE]) == ROUNDS
     assert memory.check() == []
+
+
+def test_of_two_who_save_and_delete_in_one_thread_every_state_that_is_left_is_whole(
+    open_backend: Callable[[], Backend],
+) -> None:
+    saving, deleting = Checkpoints(open_backend()), Checkpoints(open_backend())
+    count = 80
+
+    def state_of(number: int) -> dict[str, Json]:
+        return {"messages": [f"turn {each}" for each in range(number)], "at": number}
+
+    def save() -> None:
+        for number in range(count):
+            saving.save("library", "t", f"c{number:03}", state_of(number))
+
+    def delete() -> None:
+        for turn in range(3):
+            for number in range(turn, count, 3):
+                deleting.delete("library", "t", f"c{number:03}")
+            saving.save("library", "t", f"d{turn}", state_of(turn))
+
+    with ThreadPoolExecutor(2) as pool:
+        for done in [pool.submit(save), pool.submit(delete)]:
+            done.result(PATIENCE)
+    left = saving.list("library", "t", limit=None)
+    assert {"d0", "d1", "d2"} <= {row.id for row in left}
+    for checkpoints in (saving, Checkpoints(open_backend())):
+        for row in left:
+            found = checkpoints.load("library", "t", row.id)
+            assert found is not None
+            assert found.state == state_of(int(row.id[1:]))
+    assert saving.check() == []

@@ -149,6 +149,7 @@ COMMANDS = {
     "reindex --vectors": "",
     "doctor --fix": "",
     "backup copy": "",
+    "copy copy again": "",
     "export lines.jsonl": "",
     "import lines.jsonl": "",
     "chat import chat.txt --app shop": "",

@@ -129,3 +129,25 @@ def test_all_connections_in_use_is_an_error_and_no_hang(store: StoreAddress, mon
         assert connections.fetch("SELECT 1") == [(1,)]
     finally:
         connections.close()
+
+
+def test_what_is_written_while_words_are_indexed_again_is_found(engine: Engine, store: StoreAddress) -> None:
+    ended = threading.Event()
+    written: list[str] = []
+
+    def write() -> None:
+        with Engine.open(store, settings=QUIET) as other:
+            while not ended.is_set():
+                written.append(other.write(HERE, text=f"walrus {len(written)}").id)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(5):
+            engine.reindex()
+    finally:
+        ended.set()
+        join(writer)
+    assert engine.check() == []
+    found = engine.search(Query("walrus", mode="keyword", limit=1000, floor=0.0))
+    assert len(found) == min(1000, len(written))

@@ -125,6 +125,30 @@ def test_an_address_that_is_none_is_invalid(url: str) -> None:
         Engine.open(url, settings=QUIET)
 
 
+@pytest.mark.parametrize(
+    ("url", "conninfo", "schema"),
+    [
+        ("postgresql:///memory?host=/run/postgresql", "host=/run/postgresql", "cofio"),
+        ("postgresql://h/d?schema=mine", "dbname=d", "mine"),
+        ("postgresql://h/d?schema=mine&sslmode=require", "sslmode=require", "mine"),
+        ("postgresql://h/d?options=-c%20x%3D1&schema=mine", "options='-c x=1'", "mine"),
+    ],
+)
+def test_an_address_is_the_database_s_own_but_for_the_schema(url: str, conninfo: str, schema: str) -> None:
+    address = ServerAddress.parse(url)
+    assert conninfo in address.conninfo
+    assert address.schema == schema
+
+
+def test_a_password_is_shown_nowhere(store: StoreAddress) -> None:
+    with pytest.raises(Invalid) as caught:
+        ServerAddress.parse("postgresql://me:s3cr%et@h/d")
+    assert "s3cr" not in str(caught.value)
+    secret = StoreAddress(url=store.spell().replace("postgres@", "postgres:s3cret@"))
+    with Engine.open(secret, settings=QUIET) as engine:
+        assert "s3cret" not in str(dict(engine.stats()))
+
+
 def test_a_server_that_is_not_there_is_told_at_once() -> None:
     with pytest.raises(Unavailable, match="Connection refused"):
         Engine.open("postgresql://nobody@127.0.0.1:1/none", settings=QUIET)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from ..backends import store_copy
 from ..config import lost_store
 from ..config.address import StoreAddress
-from ..config.installation import install_command
 from ..config.settings import Settings, find_store
 from ..values.errors import Invalid, Unavailable
 
@@ -43,7 +40,9 @@ def open_backend(address: StoreAddress, settings: Settings, clock: Callable[[], 
         Unavailable: the store cannot be used, or was written by a newer cofio.
     """
     if address.folder is None:
-        return _import_postgres()(address.spell(), sync=settings.sync, clock=clock, copy_to_folder=_copy_to_folder)
+        return _import_postgres()(
+            address.spell(), name=str(address), sync=settings.sync, clock=clock, copy_to_folder=_copy_to_folder
+        )
     from ..backends.sqlite import SqliteBackend  # with its driver and index: not before there is something to open
 
     return SqliteBackend(address.folder, sync=settings.sync, clock=clock)
@@ -107,12 +106,15 @@ def copy_store(source: StoreAddress, target: StoreAddress, progress: Progress | 
         Invalid: the target holds another memory.
         Unavailable: there is no such source, one of the two fails, or the copy is not like its source.
     """
+    from ..backends import store_copy
+
     if not exists(source):
         check_absence(source)
         raise Unavailable(f"there is no memory in {source}")
     with closing(open_backend(source, Settings())) as old, closing(open_backend(target, Settings())) as new:
         found, identity = new.identity(), old.identity()
-        if found.store != identity.store and new.maintenance.stats(None).changes:
+        held = new.maintenance.stats(None)
+        if found.store != identity.store and (held.changes or held.checkpoints):
             raise Invalid("target", f"{target} holds another memory; name one that is empty or does not exist")
         new.maintenance.adopt(identity._replace(position=0))
         carried = store_copy.copy(old, new, progress)
@@ -128,6 +130,9 @@ def copy_store(source: StoreAddress, target: StoreAddress, progress: Progress | 
 
 def _copy_to_folder(source: Backend, target: str, progress: Progress | None) -> None:
     """Make a store in a new folder of one that is elsewhere; it is there when it is whole."""
+    from tempfile import TemporaryDirectory
+
+    from ..backends import store_copy
     from ..backends.sqlite import SqliteBackend
 
     folder = Path(target).absolute()
@@ -135,8 +140,9 @@ def _copy_to_folder(source: Backend, target: str, progress: Progress | None) -> 
     with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
         copy = SqliteBackend(Path(temporary) / "store", sync="normal")
         try:
+            identity = source.identity()  # before: what is written meanwhile may not be in the copy
             store_copy.copy(source, copy, progress)
-            copy.maintenance.adopt(source.identity())
+            copy.maintenance.adopt(identity)
             copy.maintenance.backup(target, progress)
         finally:
             copy.close()
@@ -146,5 +152,7 @@ def _import_postgres() -> type[PostgresBackend]:
     try:
         from ..backends.postgres import PostgresBackend
     except ImportError as error:
+        from ..config.installation import install_command
+
         raise Unavailable(f"a store on PostgreSQL needs {error.name}: {install_command('postgresql')}") from error
     return PostgresBackend

@@ -66,12 +66,13 @@ class PostgresBackend:
         self,
         url: str,
         *,
+        name: str,
         copy_to_folder: Callable[[Backend, str, Progress | None], None],
         sync: str = "full",
         clock: Callable[[], datetime] | None = None,
     ) -> None:
-        """`copy_to_folder` makes a store in a folder of this one."""
-        self._url = url
+        """`name` is what people may see of the address; `copy_to_folder` makes a store in a folder of this one."""
+        self._name = name
         self._copy_to_folder = copy_to_folder
         self._connections = Connections(ServerAddress.parse(url), sync=sync)
         self._connections.open()
@@ -99,7 +100,7 @@ class PostgresBackend:
         from .maintenance import PostgresMaintenance
 
         return PostgresMaintenance(
-            self._url, self._connections, self._server, self._clock, self._upkeep.count_waiting,
+            self._name, self._connections, self._server, self._clock, self._upkeep.count_waiting,
             partial(self._copy_to_folder, self),
         )  # fmt: skip
 

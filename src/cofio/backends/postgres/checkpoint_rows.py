@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from operator import attrgetter
 from typing import Any
 
+from psycopg import errors
+
 from ..checkpoint_interface import CheckpointRow, Link, NewCheckpoint, PendingWrite, StoredCheckpoint, ThreadKey
 from ..store_time import SLACK
 from .conditions import digest
@@ -37,8 +39,10 @@ _CHAIN = (
 _FOR_SAVE = (
     "SELECT (SELECT c.no FROM @checkpoint c WHERE c.thread = t.no AND c.id_digest = $2),"
     " (SELECT c.thread = t.no FROM @checkpoint c WHERE c.no = $3::bigint)"
-    " FROM @thread t WHERE t.digest = $1 FOR UPDATE"
+    " FROM @thread t WHERE t.digest = $1"
 )
+# A statement of its own: the next one then sees all that was committed while this one waited.
+_LOCK_THREAD = "SELECT no FROM @thread WHERE digest = $1 FOR UPDATE"
 _MAKE_THREAD = (
     "INSERT INTO @thread AS t (digest, space, name, ns) VALUES ($1, $2, $3, $4)"
     " ON CONFLICT (digest) DO UPDATE SET ns = t.ns RETURNING no"  # which locks it
@@ -49,7 +53,7 @@ _INSERT = (
     " ($1, nextval('@save'), $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING no"
 )
 _APPEND = (
-    "WITH thread AS MATERIALIZED (SELECT no FROM @thread WHERE digest = $1 FOR UPDATE)"
+    "WITH thread AS MATERIALIZED (SELECT no FROM @thread WHERE digest = $1)"
     f" INSERT INTO @checkpoint ({_COLUMNS})"
     " SELECT thread.no, nextval('@save'), $2, $3, $4, $5::bigint, $6, $7, $8, NULL, $9, $10 FROM thread"
     " WHERE ($5::bigint IS NULL OR (SELECT c.thread = thread.no FROM @checkpoint c WHERE c.no = $5::bigint))"
@@ -93,6 +97,7 @@ class PostgresCheckpoints:
 
     def find_for_save(self, thread: ThreadKey, id: str, base: int | None) -> tuple[int | None, bool]:
         """What a save has to know, in one statement."""
+        self._run(_LOCK_THREAD, _digest(thread))
         rows = self._fetch(_FOR_SAVE, _digest(thread), digest(id), base)
         return (rows[0][0], bool(rows[0][1])) if rows else (None, False)
 
@@ -170,6 +175,7 @@ class PostgresCheckpoints:
         if new.ttl is not None:
             return None
         name, parent, base, depth, position, _, metadata, body = new
+        self._run(_LOCK_THREAD, _digest(thread))
         rows = self._fetch(
             _APPEND, _digest(thread), name, digest(name), parent, base, depth, position, self._now, metadata, body
         )
@@ -212,6 +218,15 @@ class PostgresCheckpoints:
     def delete(self, rows: Sequence[int]) -> None:
         """Delete checkpoints; what is pending after them stays."""
         if rows:
+            self._run(
+                "SELECT FROM @thread WHERE no IN (SELECT thread FROM @checkpoint WHERE no = ANY($1::bigint[]))"
+                " ORDER BY no FOR UPDATE",
+                [*rows],
+            )
+            if self._fetch(
+                "SELECT FROM @checkpoint WHERE base = ANY($1::bigint[]) AND NOT no = ANY($1::bigint[]) LIMIT 1", [*rows]
+            ):
+                raise errors.SerializationFailure("a change of one of these checkpoints was saved meanwhile")
             self._run(
                 "WITH gone AS (DELETE FROM @checkpoint WHERE no = ANY($1::bigint[]) RETURNING thread, no)"
                 " DELETE FROM @checkpoint_word w USING gone WHERE w.thread = gone.thread AND w.no = gone.no",
@@ -290,7 +305,7 @@ class PostgresCheckpoints:
         return [(row[0], CheckpointRow._make(row[1:])) for row in rows]
 
     def _lock_thread(self, thread: ThreadKey) -> int | None:
-        rows = self._fetch("SELECT no FROM @thread WHERE digest = $1 FOR UPDATE", _digest(thread))
+        rows = self._fetch(_LOCK_THREAD, _digest(thread))
         return rows[0][0] if rows else None
 
     def _make_thread(self, thread: ThreadKey) -> int:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import psycopg
 from psycopg import errors, sql
@@ -32,6 +31,7 @@ LONGEST_PAUSE = 0.2  # seconds between two of them
 MOST_STATEMENTS = 2000
 MOST_SCOPES = 100_000
 PUBLIC = "the database cannot be reached"
+_SCHEMA = re.compile(r"([?&])schema=([^&]*)(&|$)")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _OWN_NAME = re.compile(r"(?<![@\w])@([a-z]\w*)")
 _OPERATOR = re.compile(r"<#>")
@@ -61,17 +61,17 @@ class ServerAddress:
         Raises:
             Invalid: it is no address of a database.
         """
-        parts = urlsplit(url)
-        given = parse_qsl(parts.query, keep_blank_values=True)
-        schema = dict(given).get("schema", DEFAULT_SCHEMA)
-        rest = [(name, value) for name, value in given if name != "schema"]
+        found = _SCHEMA.search(url)
+        schema = found[2] if found else DEFAULT_SCHEMA
+        # As text: whatever else is in the address is the database's own business.
+        plain = _SCHEMA.sub(lambda part: part[1] if part[3] else "", url)
         if not _NAME.fullmatch(schema):
             raise Invalid("store", f"{schema!r} is not the name of a schema: it takes letters, digits and _")
-        plain = urlunsplit(parts._replace(query=urlencode(rest)))
         try:
             known = conninfo_to_dict(plain)
         except psycopg.Error as error:
-            raise Invalid("store", f"is no address of a PostgreSQL database: {error}".strip()) from error
+            # Without its words, in which the password may stand.
+            raise Invalid("store", "is no address of a PostgreSQL database that can be read") from error
         own = {"application_name": "cofio", "connect_timeout": "10"}
         return cls(make_conninfo(plain, **{name: value for name, value in own.items() if name not in known}), schema)
 
@@ -114,7 +114,6 @@ class Connections:
             name="cofio",
             num_workers=2,
             kwargs={"autocommit": True, "cursor_factory": psycopg.RawCursor},
-            configure=self._configure,
         )
 
     def open(self) -> None:
@@ -197,6 +196,8 @@ class Connections:
         try:
             with self._lend() as connection, connection.pipeline():
                 connection.execute("BEGIN")
+                if self._sync != "full":  # a crash of the server may then lose the last changes
+                    connection.execute("SET LOCAL synchronous_commit = off")
                 opened = FirstAnswer(self.execute(connection, opening))
                 answer = work(connection, opened)
                 number = opened.fetch()[0]
@@ -253,10 +254,6 @@ class Connections:
                 yield connection
         finally:
             self._pool.putconn(connection)
-
-    def _configure(self, connection: Connection) -> None:
-        if self._sync != "full":  # a crash of the server may then lose the last changes
-            connection.execute("SET synchronous_commit = off")
 
 
 def _has_input(descriptor: int) -> bool:

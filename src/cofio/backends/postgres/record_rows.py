@@ -16,6 +16,8 @@ from functools import lru_cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from psycopg import errors
+
 from ...text.tokenizer import split_record
 from ...values.query import Bounds, Window
 from ...values.records import NOT_SEARCHABLE, Heading, Importance, Kind, Record, Scope, make_record
@@ -111,7 +113,7 @@ _ADD_UNEMBEDDED = """
 INSERT INTO @unembedded (scope, embedder, no, seq)
 SELECT r.scope, e.no, r.no, r.seq FROM @embedder e, @record_id i JOIN @record r ON r.scope = i.scope AND r.no = i.no
 WHERE i.id = $1 AND $2::boolean
-ON CONFLICT (scope, embedder, no) DO UPDATE SET seq = excluded.seq, claim = NULL, until = NULL
+ON CONFLICT (scope, no, embedder) DO UPDATE SET seq = excluded.seq, claim = NULL, until = NULL
 """
 _ADD_GIVEN = """
 INSERT INTO @given (scope, no, place, part, dims, data)
@@ -311,7 +313,11 @@ class PostgresRecords:
 
     def _one(self, sql: str, *values: object) -> Record | None:
         row = self._run(sql, values).fetchone()
-        return None if row is None else decode_record(row)
+        if row is None:
+            return None
+        if row[1] is None:  # it was moved to a scope that is newer than this statement
+            raise errors.SerializationFailure("the record was moved meanwhile")
+        return decode_record(row)
 
     def _select(self, columns: str, bounds: Bounds, window: Window) -> Rows:
         values = Values()
@@ -374,8 +380,8 @@ class PostgresTransaction(PostgresRecords):
         return int(count)
 
     def rebuild_words(self, scope: int) -> None:
-        """Write the words of all records of a scope again, and count them; others who write there wait meanwhile."""
-        self._run("SELECT 1 FROM @record r WHERE r.scope = $1 ORDER BY r.no FOR UPDATE", (scope,))
+        """Write the words of all records of a scope again, and count them; all who write wait meanwhile."""
+        self._run("LOCK TABLE @record, @posting, @scope_size IN SHARE ROW EXCLUSIVE MODE")
         rows = self._fetch(f"SELECT r.no, {COLUMNS} FROM @record r WHERE r.scope = $1", (scope,))
         self._run("DELETE FROM @posting WHERE scope = $1", (scope,))
         total = 0
@@ -406,12 +412,12 @@ class PostgresTransaction(PostgresRecords):
     def by_digest(self, scope: Scope, kind: Kind, digest_: bytes) -> Record | None:
         """The oldest record of the scope and kind with this digest that has not expired."""
         # Not of this text alone: of two who write the same texts in another order each would wait for the other.
-        self._run(_LOCK_NAME, (f"texts {scope.path.hex()} {kind}",))
+        self._run(_LOCK_NAME, (f"{self._connections.schema} texts {scope.path.hex()} {kind}",))
         return super().by_digest(scope, kind, digest_)
 
     def first_key(self, scope: Scope, kind: Kind, first: str, past: str) -> tuple[str, int] | None:
         """The lowest key from `first` up to, and without, `past` that has not expired, and its record's version."""
-        self._run(_LOCK_NAME, (_name_keys(scope, kind),))
+        self._run(_LOCK_NAME, (self._name_keys(scope, kind),))
         rows = self._fetch(
             f"SELECT r.key, r.version FROM @record r WHERE r.scope = {_SCOPE_NO.format('$1')} AND r.kind = $2"
             " AND left(r.key, 200) >= left($3, 200) AND left(r.key, 200) <= left($4, 200)"
@@ -506,7 +512,11 @@ class PostgresTransaction(PostgresRecords):
             self._run(_MAKE_SCOPE, (digest(path), path))
             self._connections.note_scope(path)
         if record.key is not None:
-            self._run(_SHARE_NAME, (_name_keys(record.scope, record.kind),))
+            self._run(_SHARE_NAME, (self._name_keys(record.scope, record.kind),))
+
+    def _name_keys(self, scope: Scope, kind: Kind) -> str:
+        """What stands for all keys of a scope and kind, free or not."""
+        return f"{self._connections.schema} keys {scope.path.hex()} {kind}"
 
     def _grow(self, scope: Scope, records: int, words: int) -> None:
         more = self._growth[scope]
@@ -537,11 +547,6 @@ def _split(record: Record) -> Sequence[str]:
 def _count_terms(words: Sequence[str]) -> dict[int, int]:
     """How often each of the words stands there, by its number."""
     return {number_term(word): min(count, MOST_COUNTED) for word, count in Counter(words).items()}
-
-
-def _name_keys(scope: Scope, kind: Kind) -> str:
-    """What stands for all keys of a scope and kind, free or not."""
-    return f"keys {scope.path.hex()} {kind}"
 
 
 def _digest_key(record: Record) -> bytes | None:

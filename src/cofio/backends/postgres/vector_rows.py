@@ -27,9 +27,10 @@ _FILL = f"""
 INSERT INTO @unembedded (scope, embedder, no, seq)
 SELECT r.scope, $1, r.no, r.seq FROM @record r
 WHERE {_KINDS} AND NOT EXISTS (SELECT FROM @vector v WHERE v.scope = r.scope AND v.embedder = $1 AND v.no = r.no)
-ON CONFLICT (scope, embedder, no) DO NOTHING
+ON CONFLICT (scope, no, embedder) DO NOTHING
 """
-_IS_SETTLED = "SELECT since < pg_snapshot_xmin(pg_current_snapshot()) FROM @embedder WHERE no = $1"
+_NOTE_SINCE = "UPDATE @embedder SET since = pg_snapshot_xmax(pg_current_snapshot()) WHERE no = $1 AND since IS NULL"
+_IS_SETTLED = "SELECT since <= pg_snapshot_xmin(pg_current_snapshot()) FROM @embedder WHERE no = $1"
 _CLAIM = f"""
 WITH free AS (
     SELECT scope, embedder, no FROM @unembedded WHERE embedder = $1 AND (until IS NULL OR until < now())
@@ -50,7 +51,7 @@ SELECT r.scope, $1, r.no, new.data::@@halfvec
 FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[]) AS new (scope, no, text_seq, data)
 JOIN @record r ON r.scope = new.scope AND r.no = new.no AND r.text_seq = new.text_seq
 ORDER BY r.scope, r.no FOR SHARE OF r
-ON CONFLICT (scope, embedder, no) DO NOTHING
+ON CONFLICT (scope, no, embedder) DO NOTHING
 """
 _DONE = """
 DELETE FROM @unembedded u USING unnest($2::bigint[], $3::bigint[]) AS done (scope, no)
@@ -61,14 +62,14 @@ WHERE u.embedder = $1 AND u.scope = done.scope AND u.no = done.no AND (
 """
 _DONE_TEXTLESS = """
 DELETE FROM @unembedded u USING unnest($2::bigint[], $3::bigint[], $4::bigint[]) AS done (scope, no, text_seq)
-WHERE u.embedder = $1 AND u.scope = done.scope AND u.no = done.no
+WHERE u.embedder = $1 AND u.scope = done.scope AND u.no = done.no AND u.claim = $5
 AND NOT EXISTS (SELECT FROM @record r WHERE r.scope = u.scope AND r.no = u.no AND r.text_seq <> done.text_seq)
 """
 _STORE_BY_ID = """
 INSERT INTO @vector AS v (scope, embedder, no, data)
 SELECT i.scope, $1, i.no, new.data::@@halfvec
 FROM unnest($2::text[], $3::text[]) AS new (id, data) JOIN @record_id i ON i.id = new.id
-ON CONFLICT (scope, embedder, no) DO NOTHING
+ON CONFLICT (scope, no, embedder) DO NOTHING
 """
 _DONE_BY_ID = """
 DELETE FROM @unembedded u USING @record_id i
@@ -103,7 +104,7 @@ class EmbedBatch:
             # What has no text is seen to, unless it has one by now.
             done = ([row[0] for row in self._textless], [row[1] for row in self._textless])
             self._connections.execute(
-                connection, _DONE_TEXTLESS, (number, *done, [row[2] or 0 for row in self._textless])
+                connection, _DONE_TEXTLESS, (number, *done, [row[2] or 0 for row in self._textless], self._claim)
             )
 
     def give_up(self) -> None:
@@ -188,14 +189,9 @@ def store_precomputed(
     The records are locked by the transaction.
     """
     width = len(next(iter(vectors.values())))
-    connections.execute(connection, _REGISTER, (name,))
     number, dimensions, _ = connections.execute(connection, _FIND, (name,)).fetchone() or (0, 0, False)
-    if dimensions not in (0, width):
-        _drop(connections, connection, [number])
-        connections.execute(connection, _REGISTER, (name,))
-        number, dimensions, _ = connections.execute(connection, _FIND, (name,)).fetchone() or (0, 0, False)
-    if not dimensions:
-        connections.execute(connection, "UPDATE @embedder SET dimensions = $2 WHERE no = $1", (number, width))
+    if dimensions != width:
+        number = _register(connections, connection, name, width)
     connections.execute(
         connection, _STORE_BY_ID, (number, [*vectors], [encode_vector(vector) for vector in vectors.values()])
     )
@@ -211,18 +207,28 @@ def register(connections: Connections, name: str, width: int) -> int:
     if dimensions == width:
         return number
     with connections.borrow() as connection, connection.transaction():
-        found = connections.execute(connection, f"{_FIND} FOR UPDATE", (name,)).fetchone()
-        if found is not None and found[1] not in (0, width):
-            _drop(connections, connection, [found[0]])
-        connections.execute(connection, _REGISTER, (name,))
-        connections.execute(connection, "UPDATE @embedder SET dimensions = $2 WHERE name = $1", (name, width))
+        _register(connections, connection, name, width)
     return fill(connections, name)
+
+
+def _register(connections: Connections, connection: Connection, name: str, width: int) -> int:
+    """Note the width of an embedder's vectors, and drop those of another; its number. No other does so meanwhile."""
+    while True:
+        connections.execute(connection, _REGISTER, (name,))
+        rows = connections.execute(connection, f"{_FIND} FOR UPDATE", (name,)).fetchall()
+        if rows and rows[0][1] not in (0, width):
+            _drop(connections, connection, [rows[0][0]])
+        elif rows:
+            number: int = rows[0][0]
+            connections.execute(connection, "UPDATE @embedder SET dimensions = $2 WHERE no = $1", (number, width))
+            return number
 
 
 def fill(connections: Connections, name: str) -> int:
     """Return an embedder's number; if it is new, all records are noted that need a vector of it."""
     number, _, is_filled = _find(connections, name)
     if not is_filled:
+        connections.fetch(_NOTE_SINCE, (number,))
         ((is_settled,),) = connections.fetch(_IS_SETTLED, (number,)) or [(False,)]
         connections.fetch(_FILL, (number,))
         if is_settled:

@@ -105,7 +105,7 @@ CREATE TABLE @embedder (
     no         integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     name       text    COLLATE "C" NOT NULL UNIQUE,
     dimensions integer NOT NULL DEFAULT 0,
-    since      xid8    NOT NULL DEFAULT pg_current_xact_id(),
+    since      xid8,                            -- every transaction that began before it was known has a lower number
     filled     boolean NOT NULL DEFAULT false   -- whether all records are in `unembedded` that were there before it was
 );
 
@@ -114,7 +114,7 @@ CREATE TABLE @vector (
     embedder integer NOT NULL,
     no       bigint  NOT NULL,
     data     @@halfvec NOT NULL,                -- of the present text: it goes when the text is changed
-    PRIMARY KEY (scope, embedder, no)
+    PRIMARY KEY (scope, no, embedder)
 );
 
 -- The records that need a vector, and until when another has them to itself.
@@ -125,7 +125,7 @@ CREATE TABLE @unembedded (
     seq      bigint  NOT NULL,
     claim    text,
     until    timestamptz,
-    PRIMARY KEY (scope, embedder, no)
+    PRIMARY KEY (scope, no, embedder)
 );
 CREATE INDEX unembedded_order ON @unembedded (embedder, seq);
 
@@ -161,6 +161,7 @@ CREATE TABLE @checkpoint (
 CREATE UNIQUE INDEX checkpoint_id ON @checkpoint (thread, id_digest);
 CREATE INDEX checkpoint_order ON @checkpoint (thread, left(id, 200));
 CREATE INDEX checkpoint_no ON @checkpoint (no);
+CREATE INDEX checkpoint_base ON @checkpoint (base) WHERE base IS NOT NULL;
 CREATE INDEX checkpoint_unindexed ON @checkpoint (no) WHERE NOT is_indexed;
 CREATE INDEX checkpoint_expiry ON @checkpoint (expires_at) WHERE expires_at IS NOT NULL;
 ALTER TABLE @checkpoint ALTER COLUMN body SET STORAGE EXTERNAL;  -- it is compressed already
