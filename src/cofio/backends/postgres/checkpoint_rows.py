@@ -78,6 +78,8 @@ class PostgresCheckpoints:
         """`now` is the store's time."""
         self.generation = generation
         """Another number after an older copy replaced the store."""
+        self._children: set[int] = set()
+        """Changes of what is to be deleted that the caller knows of; one that stays so is damaged."""
         self._connections = connections
         self._connection = connection
         self._now = now
@@ -155,11 +157,13 @@ class PostgresCheckpoints:
 
     def children(self, thread: ThreadKey, rows: Sequence[int]) -> list[Link]:
         """The checkpoints of the thread whose bodies are changes of these."""
+        self._run(_LOCK_THREAD, _digest(thread))
         found = self._fetch(
             f"SELECT {_LINK} FROM @checkpoint c WHERE c.thread = (SELECT no FROM @thread WHERE digest = $1)"
             " AND c.base = ANY($2::bigint[]) ORDER BY c.no",
             _digest(thread), [*rows],
         )  # fmt: skip
+        self._children.update(row[0] for row in found)
         return [Link._make(row) for row in found]
 
     def list_pending(self, thread: ThreadKey, id: str) -> list[PendingWrite]:
@@ -224,7 +228,9 @@ class PostgresCheckpoints:
                 [*rows],
             )
             if self._fetch(
-                "SELECT FROM @checkpoint WHERE base = ANY($1::bigint[]) AND NOT no = ANY($1::bigint[]) LIMIT 1", [*rows]
+                "SELECT FROM @checkpoint WHERE base = ANY($1::bigint[]) AND NOT no = ANY($2::bigint[]) LIMIT 1",
+                [*rows],
+                [*rows, *self._children],
             ):
                 raise errors.SerializationFailure("a change of one of these checkpoints was saved meanwhile")
             self._run(
