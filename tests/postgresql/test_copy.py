@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from cofio import Draft, Engine, Invalid, Query, Scope, Settings, Unavailable
+from cofio import Draft, Engine, Invalid, Query, Record, Scope, Settings, Unavailable
 from cofio.backends import store_copy
 from cofio.backends.checkpoint_interface import PendingWrite
+from cofio.backends.record_interface import Transaction
+from cofio.backends.store_copy import Inventory, StoredRecord, StorePart
 from cofio.config.address import StoreAddress
 from cofio.doors.cli import main
 from cofio.embed.hashed import HashedEmbedder
 from cofio.engine.opening import copy_store
 
-from .. import postgres
-
 QUIET = Settings(background=False, embedder="none", sync="normal")
 HERE = Scope("here")
-
-
-@pytest.fixture
-def server_store(tmp_path: Path) -> Iterator[StoreAddress]:
-    """A store on PostgreSQL that does not exist yet."""
-    address = postgres.make_address(tmp_path / "server")
-    yield address
-    postgres.remove(address)
 
 
 def open_memory(address: StoreAddress) -> Engine:
@@ -70,54 +61,70 @@ def assert_same(one: StoreAddress, other: StoreAddress) -> None:
         assert a.stats().vectors == b.stats().vectors == {"hashed-384": 452}
 
 
-def test_a_memory_comes_back_from_postgresql_as_it_went_there(tmp_path: Path, server_store: StoreAddress) -> None:
+def test_a_memory_comes_back_from_postgresql_as_it_went_there(tmp_path: Path, store: StoreAddress) -> None:
     first, back = StoreAddress(folder=tmp_path / "first"), StoreAddress(folder=tmp_path / "back")
     fill(first)
-    copied = copy_store(first, server_store)
+    copied = copy_store(first, store)
     assert (copied.records, copied.checkpoints, copied.pending) == (452, 12, 1)
-    assert_same(first, server_store)
-    assert copy_store(server_store, back) == copied
-    assert_same(server_store, back)
+    assert_same(first, store)
+    assert copy_store(store, back).is_copy_of(copied)
+    assert_same(store, back)
 
 
-def test_a_copy_that_was_cut_off_goes_on(
-    tmp_path: Path, server_store: StoreAddress, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_copy_that_was_cut_off_goes_on(tmp_path: Path, store: StoreAddress, monkeypatch: pytest.MonkeyPatch) -> None:
     source = StoreAddress(folder=tmp_path / "first")
     fill(source)
-    store, done = store_copy._store, []
+    store_parts, done = store_copy._store, []
 
-    def fail(*args: object) -> None:
-        store(*args)  # type: ignore[arg-type]
-        done.append(args)
+    def fail(transaction: Transaction, parts: tuple[StorePart, ...], rows: dict[int, int]) -> None:
+        store_parts(transaction, parts, rows)
+        done.append(parts)
         if len(done) == 2:
             raise Unavailable("cut off")
 
     with monkeypatch.context() as patch:
         patch.setattr(store_copy, "_store", fail)
         with pytest.raises(Unavailable, match="cut off"):
-            copy_store(source, server_store)
-    copy_store(source, server_store)
-    assert_same(source, server_store)
-    assert copy_store(source, server_store).records == 452  # once more changes nothing
+            copy_store(source, store)
+    copy_store(source, store)
+    assert_same(source, store)
+    assert copy_store(source, store).records == 452  # once more changes nothing
 
 
-def test_another_memory_is_not_written_into(tmp_path: Path, server_store: StoreAddress) -> None:
+def test_another_memory_is_not_written_into(tmp_path: Path, store: StoreAddress) -> None:
     fill(StoreAddress(folder=tmp_path / "first"), 3)
-    with open_memory(server_store) as engine:
+    with open_memory(store) as engine:
         engine.write(HERE, text="something else")
     with pytest.raises(Invalid, match="holds another memory"):
-        copy_store(StoreAddress(folder=tmp_path / "first"), server_store)
+        copy_store(StoreAddress(folder=tmp_path / "first"), store)
     with pytest.raises(Unavailable, match="there is no memory"):
-        copy_store(StoreAddress(folder=tmp_path / "none"), server_store)
+        copy_store(StoreAddress(folder=tmp_path / "none"), store)
     assert not (tmp_path / "none").exists()
 
 
 def test_the_command_says_what_was_copied(
-    tmp_path: Path, server_store: StoreAddress, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, store: StoreAddress, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill(StoreAddress(folder=tmp_path / "first"), 3)
-    assert main(["copy", str(tmp_path / "first"), server_store.spell()]) == 0
+    assert main(["copy", str(tmp_path / "first"), store.spell()]) == 0
     assert "copied 5 records, 5 vectors, 12 checkpoints to postgresql://" in capsys.readouterr().out
-    with open_memory(server_store) as engine:
+    with open_memory(store) as engine:
         assert engine.count() == 5
+
+
+def test_what_expires_while_a_copy_is_made_is_not_missed_and_nothing_else_is(tmp_path: Path) -> None:
+    with open_memory(StoreAddress(folder=tmp_path / "first")) as engine:
+        lasting, mortal = engine.write(HERE, text="lasting"), engine.write(HERE, text="mortal", ttl=60)
+        changed = engine.edit(engine.write(HERE, text="mortal too", ttl=60).id, text="changed")
+    whole, later = take(lasting, mortal), take(lasting)
+    assert later.is_copy_of(whole)
+    assert not whole.is_copy_of(later)
+    assert not take(mortal).is_copy_of(whole)
+    assert not take(lasting, changed).is_copy_of(whole)
+
+
+def take(*records: Record) -> Inventory:
+    inventory = Inventory()
+    for record in records:
+        inventory.add(StoredRecord(record, {}))
+    return inventory

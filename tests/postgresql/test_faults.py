@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -18,14 +18,6 @@ from ..waiting import join
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
 HERE = Scope("here")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[StoreAddress]:
-    """A store on PostgreSQL."""
-    address = postgres.make_address(tmp_path)
-    yield address
-    postgres.remove(address)
 
 
 @pytest.fixture
@@ -87,15 +79,16 @@ def test_a_commit_whose_answer_is_lost_is_asked_for(
     execute = psycopg.Connection.execute
     hits: list[object] = []
 
-    def lose(self: psycopg.Connection, query: object, *args: object, **options: object) -> object:
+    def lose(self: psycopg.Connection, query: Any, *args: Any, **options: Any) -> object:
         if query == "COMMIT" and not hits and self.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
             hits.append(query)
             if is_committed:
                 execute(self, "COMMIT")
-                self._pipeline.sync()  # type: ignore[union-attr]
+                assert self._pipeline is not None
+                self._pipeline.sync()
             self.pgconn.finish()
             raise psycopg.OperationalError("the connection was lost")
-        return execute(self, query, *args, **options)  # type: ignore[call-overload]
+        return execute(self, query, *args, **options)
 
     before = engine.count()
     monkeypatch.setattr(psycopg.Connection, "execute", lose)

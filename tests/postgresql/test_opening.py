@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -19,14 +18,6 @@ from .. import postgres
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
 HERE = Scope("here")
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[StoreAddress]:
-    """A store that does not exist yet."""
-    address = postgres.make_address(tmp_path)
-    yield address
-    postgres.remove(address)
 
 
 @pytest.fixture

@@ -119,7 +119,7 @@ def copy_store(source: StoreAddress, target: StoreAddress, progress: Progress | 
         new.maintenance.adopt(identity._replace(position=0))
         carried = store_copy.copy(old, new, progress)
         copied = store_copy.take_inventory(new, progress)
-        if copied != carried:
+        if not copied.is_copy_of(carried):
             raise Unavailable(
                 f"the copy is not like its source: it has {copied}, of {carried}; if {source} was changed since a copy"
                 f" that was cut off, remove {target} and copy it again"

@@ -15,6 +15,7 @@ from ...values.progress import Progress
 from ...values.query import Bounds
 from ...values.records import Record
 from ..interface import Backend, Identity
+from ..record_columns import decode_record, unpack_vector
 from ..record_interface import Snapshot, Transaction
 from ..spool import spool
 from ..store_copy import StorePart
@@ -23,15 +24,7 @@ from .conditions import Values, within
 from .database import Connection, Connections, FirstAnswer, ServerAddress
 from .dump import dump, fetch_in_order
 from .migrations import Server, exists, prepare
-from .record_rows import (
-    COLUMNS,
-    OPEN_SNAPSHOT,
-    OPEN_TRANSACTION,
-    PostgresRecords,
-    PostgresTransaction,
-    decode_record,
-    unpack,
-)
+from .record_rows import COLUMNS, OPEN_SNAPSHOT, OPEN_TRANSACTION, PostgresRecords, PostgresTransaction
 from .searcher import PostgresSearcher, open_searcher
 from .upkeep import PostgresUpkeep
 from .vector_rows import claim
@@ -151,7 +144,7 @@ class PostgresBackend:
         """
         for row, given in spool(partial(self._read_export, bounds, self._clock()), None):
             record = decode_record(row)
-            yield replace(record, given={part: unpack(data) for part, data in given}) if given else record
+            yield replace(record, given={part: unpack_vector(data) for part, data in given}) if given else record
 
     def _read_export(self, bounds: Bounds, now: datetime) -> Generator[tuple[Any, Any]]:
         """The rows of the records within bounds, each with the vectors that were given with it."""

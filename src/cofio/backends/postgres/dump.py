@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..checkpoint_interface import PendingWrite, StoredCheckpoint, ThreadKey
+from ..record_columns import decode_record, unpack_vector
 from ..store_copy import StoredPending, StoredRecord, StorePart
 from .conditions import LIVE
 from .database import Connection, Connections
-from .record_rows import COLUMNS, decode_record, unpack
+from .record_rows import COLUMNS
 
 AT_ONCE = 500
 _LISTS = """
@@ -35,7 +36,7 @@ def dump(connections: Connections, connection: Connection, at: int) -> Iterator[
     ):  # fmt: skip
         record = decode_record(tuple(columns))
         if parts:
-            record = replace(record, given={part: unpack(data) for part, data in zip(parts, given, strict=True)})
+            record = replace(record, given={part: unpack_vector(data) for part, data in zip(parts, given, strict=True)})
         found = zip(embedders or (), vectors or (), strict=True)
         yield StoredRecord(record, {name: np.fromstring(data[1:-1], np.float32, sep=",") for name, data in found})
     for row, space, name, ns, *rest in fetch_in_order(

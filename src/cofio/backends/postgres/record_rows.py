@@ -6,11 +6,8 @@ trips to the server, however many tables it touches.
 
 from __future__ import annotations
 
-import array
-import json
-import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
@@ -20,8 +17,9 @@ from psycopg import errors
 
 from ...text.tokenizer import split_record
 from ...values.query import Bounds, Window
-from ...values.records import NOT_SEARCHABLE, Heading, Importance, Kind, Record, Scope, make_record
+from ...values.records import NOT_SEARCHABLE, Kind, Record, Scope
 from ...values.times import from_micros, to_micros
+from ..record_columns import decode_headings, decode_record, pack_vector, unpack_vector
 from ..record_interface import GivenVectors, Headings, PreparedText, Records
 from ..store_time import SLACK, compute_store_time
 from .conditions import LIVE, Values, digest, select_scopes, within
@@ -157,66 +155,12 @@ _IS_ID = "(r.scope, r.no) = (SELECT i.scope, i.no FROM @record_id i WHERE i.id =
 _LOCK_NAME = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
 _SHARE_NAME = "SELECT pg_advisory_xact_lock_shared(hashtextextended($1, 0))"
 _ORDERS = {"changed": "r.seq {0}", "created": "r.created_at {0}, r.seq {0}", "written": "r.created_at {0}, r.no {0}"}
-_kinds = {str(kind): kind for kind in Kind}
-_importances = {str(each): each for each in Importance}
-_decode_json = json.JSONDecoder().raw_decode
-
-
-def decode_record(row: Row) -> Record:
-    """The record of a row of COLUMNS."""
-    created = from_micros(row[13])
-    return make_record((
-        row[0], _scope(row[1]), _kinds[row[2]], row[3], row[4], row[5],
-        None if row[6] == "null" else _decode_json(row[6])[0],
-        _decode_tags(row[7]), _importances[row[8]], row[9], row[10], row[11], row[12],
-        created,
-        created if row[14] == row[13] else from_micros(row[14]),
-        None if row[15] is None else from_micros(row[15]),
-        row[16],
-    ))  # fmt: skip
-
-
-def decode_headings(rows: Iterable[Row]) -> list[Heading]:
-    """The headings of rows of HEADING."""
-    return [
-        Heading(
-            record_id, _scope(path), _kinds[kind], key, title, _decode_tags(tags), _importances[importance], author,
-            from_micros(updated_at),
-        )
-        for record_id, path, kind, key, title, tags, importance, author, updated_at in rows
-    ]  # fmt: skip
-
-
-@lru_cache(maxsize=10_000)
-def _scope(path: bytes) -> Scope:
-    return Scope.from_path(path)
-
-
-@lru_cache(maxsize=4096)
-def _decode_tags(stored: str) -> tuple[str, ...]:
-    return tuple(json.loads(stored))
 
 
 @lru_cache(maxsize=50_000)
 def number_term(word: str) -> int:
     """The number that stands for a word in `posting`."""
     return int.from_bytes(blake2b(word.encode(), digest_size=8).digest(), "little", signed=True)
-
-
-def pack(vector: Sequence[float]) -> bytes:
-    """A vector in its stored form: float32, little endian."""
-    numbers = array.array("f", vector)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers.tobytes()
-
-
-def unpack(data: bytes) -> tuple[float, ...]:
-    """The vector of a stored form."""
-    numbers = array.array("f", data)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return tuple(numbers)
 
 
 class PostgresRecords:
@@ -309,7 +253,7 @@ class PostgresRecords:
             " WHERE i.id = $1 ORDER BY g.part",
             (record_id,),
         )
-        return {part: unpack(data) for part, data in rows}
+        return {part: unpack_vector(data) for part, data in rows}
 
     def _one(self, sql: str, *values: object) -> Record | None:
         row = self._run(sql, values).fetchone()
@@ -525,7 +469,7 @@ class PostgresTransaction(PostgresRecords):
 
     def _store_given(self, record_id: str, given: GivenVectors) -> None:
         if given:
-            sizes, packed = [len(each) for each in given.values()], [pack(each) for each in given.values()]
+            sizes, packed = [len(each) for each in given.values()], [pack_vector(each) for each in given.values()]
             self._run(_ADD_GIVEN, (record_id, [*given], sizes, packed))
 
     def _remove(self, which: str, values: Sequence[object]) -> int:

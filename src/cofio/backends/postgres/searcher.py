@@ -16,11 +16,12 @@ from ...values.errors import Invalid
 from ...values.query import Bounds
 from ...values.records import Record
 from ...values.times import to_micros
+from ..record_columns import decode_record, unpack_vector
 from ..search_interface import Backlog, Candidate, Candidates, Surroundings
 from ..store_time import compute_store_time
 from .conditions import SEARCHABLE, Values, select_scopes, select_time, within
 from .database import Connection, Connections, FirstAnswer
-from .record_rows import COLUMNS, OPEN_SNAPSHOT, decode_record, number_term, unpack
+from .record_rows import COLUMNS, OPEN_SNAPSHOT, number_term
 from .vector_rows import UnembeddedRecords, encode_vector, find_unembedded
 
 if TYPE_CHECKING:
@@ -173,7 +174,7 @@ class PostgresSearcher:
         wanted /= np.linalg.norm(wanted)
         best: dict[int, float] = {}
         while some := rows.fetchmany(max(1, GIVEN_AT_ONCE // len(vector))):
-            given = np.asarray([unpack(data) for _, _, data in some], np.float64)
+            given = np.asarray([unpack_vector(data) for _, _, data in some], np.float64)
             cosines = (given @ wanted) / np.sqrt(np.einsum("ij,ij->i", given, given))
             for (row, scope, _), cosine in zip(some, cosines.tolist(), strict=True):
                 self._scopes[row] = scope

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
 from ...values.progress import Progress
 from ...values.times import from_micros, to_micros
 from ..store_time import ExpiryEvidence, compute_store_time
 from ..upkeep_interface import Erase, Index, Purge, ReportFault, Task, Tidy, Upkeep
-from .database import Connections
+from .database import Connection, Connections, FirstAnswer
 from .record_rows import CORRECT_TIME, NOTE_MOMENT, OPEN_SNAPSHOT, OPEN_TRANSACTION, PostgresTransaction
 from .vector_rows import drop_vectors, fill
 
@@ -63,14 +64,12 @@ class PostgresUpkeep:
         """Write the words of every record again, some records at a time, and count each scope."""
         scopes = [scope for (scope,) in self._connections.fetch("SELECT no FROM @scope ORDER BY no")]
         for done, scope in enumerate(scopes, 1):
-            self._connections.transact(
-                OPEN_TRANSACTION,
-                lambda connection, opening, scope=scope: PostgresTransaction(  # type: ignore[misc]
-                    self._connections, connection, opening, self._clock()
-                ).rebuild_words(scope),
-            )
+            self._connections.transact(OPEN_TRANSACTION, partial(self._rebuild_scope, scope))
             if progress:
                 progress("words", done, len(scopes))
+
+    def _rebuild_scope(self, scope: int, connection: Connection, opening: FirstAnswer) -> None:
+        PostgresTransaction(self._connections, connection, opening, self._clock()).rebuild_words(scope)
 
     def count_waiting(self, embedder: str) -> int:
         """Count the records that have no vector of their present text."""

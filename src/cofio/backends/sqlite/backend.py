@@ -20,6 +20,7 @@ from ...values.query import Bounds
 from ...values.records import Record
 from ...values.times import to_micros
 from ..interface import Identity
+from ..record_columns import RecordColumns, decode_record
 from ..record_interface import Snapshot, Transaction
 from ..spool import spool
 from ..store_copy import StorePart
@@ -29,7 +30,7 @@ from .conditions import within
 from .counts import CountCache
 from .database import Database
 from .database_files import find_access
-from .record_rows import COLUMNS, RecordRows, RecordTransaction, Row, decode_record, read_given
+from .record_rows import COLUMNS, RecordRows, RecordTransaction, read_given
 from .searcher import SearchIndexes, SqliteSearcher
 from .upkeep import DerivedWork
 from .word_index import IndexState, WordIndex
@@ -148,7 +149,7 @@ class SqliteBackend:
             record = decode_record(row)
             yield replace(record, given=given) if given else record
 
-    def _read_export(self, bounds: Bounds, now: datetime) -> Generator[tuple[Row, Given]]:
+    def _read_export(self, bounds: Bounds, now: datetime) -> Generator[tuple[RecordColumns, Given]]:
         """The rows of the records within bounds, each with the vectors that were given with it."""
         with self._database.snapshot() as connection:
             at = compute_store_time(to_micros(now), IndexState.read(connection).updated)

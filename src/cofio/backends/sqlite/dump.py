@@ -11,10 +11,11 @@ import numpy as np
 
 from ...values.times import to_micros
 from ..checkpoint_interface import PendingWrite, StoredCheckpoint, ThreadKey
+from ..record_columns import decode_record
 from ..store_copy import StoredPending, StoredRecord, StorePart
 from ..store_time import compute_store_time
 from .database import fetch
-from .record_rows import COLUMNS, decode_record, read_given
+from .record_rows import COLUMNS, read_given
 
 _LIVE = "(expires_at IS NULL OR expires_at > ?)"
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import array
-import json
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import cache, lru_cache
+from functools import cache
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
 from ...values.query import Bounds, Window
-from ...values.records import Heading, Importance, Kind, Record, Scope, make_record
+from ...values.records import Kind, Record, Scope
 from ...values.times import from_micros, to_micros
+from ..record_columns import decode_headings, decode_record, decode_scope, decode_tags, pack_vector, unpack_vector
 from ..record_interface import GivenVectors, Headings, PreparedText, Records
 from ..store_time import compute_store_time
 from .conditions import within
@@ -34,13 +32,6 @@ COLUMNS = (
     "author, source, parent, position, created_at, updated_at, expires_at, version"
 )
 JSON_COLUMNS = COLUMNS.replace(_PATH, f"hex({_PATH})")  # JSON has no bytes
-Row: TypeAlias = tuple[
-    str, bytes, str, str | None, str, str, str, str, str,
-    str, str, str | None, int | None, int, int, int | None, int,
-]  # fmt: skip
-
-HeadingRow: TypeAlias = tuple[str, bytes, str, str | None, str, str, str, str, int]
-
 _IN_SCOPE = "scope = (SELECT no FROM scope WHERE path = ?)"
 _SCOPES_UNDER = "SELECT path FROM scope WHERE path >= ? AND path < ? LIMIT 2"
 _LIVE = "(expires_at IS NULL OR expires_at > ?)"
@@ -63,35 +54,6 @@ _STATE = "SELECT seq, records, words, updated FROM state"
 _ORDERS = {"changed": "seq {0}", "created": "created_at {0}, seq {0}", "written": "created_at {0}, no {0}"}
 SINCE = {Kind.DOCUMENT: 4, Kind.TOPIC: 4}
 """The schema that kinds came with which not every program knows that can open a store: the first record raises it."""
-_kinds = {str(kind): kind for kind in Kind}
-_importances = {str(each): each for each in Importance}
-_decode_json = json.JSONDecoder().raw_decode  # what is stored has no space around it, which json.loads looks for
-
-
-def decode_record(row: Row) -> Record:
-    """The record of a row of COLUMNS."""
-    created = from_micros(row[13])
-    return make_record((
-        row[0], _scope(row[1]), _kinds[row[2]], row[3], row[4], row[5],
-        None if row[6] == "null" else _decode_json(row[6])[0],
-        decode_tags(row[7]), _importances[row[8]], row[9], row[10], row[11], row[12],
-        created,
-        created if row[14] == row[13] else from_micros(row[14]),
-        None if row[15] is None else from_micros(row[15]),
-        row[16],
-    ))  # fmt: skip
-
-
-def decode_headings(rows: Iterable[HeadingRow]) -> list[Heading]:
-    """The headings of rows of HEADING."""
-    make = tuple.__new__  # a third faster than to call Heading
-    return [
-        make(Heading, (
-            record_id, _scope(path), _kinds[kind], key, title, decode_tags(tags), _importances[importance], author,
-            from_micros(updated_at),
-        ))
-        for record_id, path, kind, key, title, tags, importance, author, updated_at in rows
-    ]  # fmt: skip
 
 
 @cache
@@ -101,38 +63,16 @@ def _find_checkpoints() -> type[SqliteCheckpoints]:
     return SqliteCheckpoints
 
 
-@lru_cache(maxsize=10_000)
-def _scope(path: bytes) -> Scope:
-    return Scope.from_path(path)
-
-
-@lru_cache(maxsize=4096)  # the same few sets of tags come again and again
-def decode_tags(stored: str) -> tuple[str, ...]:
-    """A record's tags from their stored form."""
-    return tuple(json.loads(stored))
-
-
 @cache
 def _make_tag_insert(count: int) -> str:
     """The statement that adds this number of tags to a record, which is 64 at most."""
     return f"INSERT INTO tag (tag, no) VALUES {', '.join(['(?, ?)'] * count)}"
 
 
-def _pack(vector: Sequence[float]) -> bytes:
-    """A vector in its stored form: float32, little endian."""
-    return _swap_bytes(array.array("f", vector)).tobytes()
-
-
 def read_given(connection: apsw.Connection, record_id: str) -> dict[str, tuple[float, ...]]:
     """The vectors that were given with a record, by the part of it that each is of."""
     sql = "SELECT part, data FROM given WHERE no = (SELECT no FROM record WHERE id = ?) ORDER BY part"
-    return {part: tuple(_swap_bytes(array.array("f", data))) for part, data in fetch(connection, sql, (record_id,))}
-
-
-def _swap_bytes(numbers: array.array[float]) -> array.array[float]:
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers
+    return {part: unpack_vector(data) for part, data in fetch(connection, sql, (record_id,))}
 
 
 class RecordRows:
@@ -233,7 +173,7 @@ class RecordRows:
             return bounds  # with a filter, SQLite would walk through the scope to find a few
         path = bounds.scope.path
         found = fetch(self._connection, _SCOPES_UNDER, (path, path + b"\xff"))
-        return replace(bounds, scope=_scope(found[0][0]), exact=True) if len(found) == 1 else bounds
+        return replace(bounds, scope=decode_scope(found[0][0]), exact=True) if len(found) == 1 else bounds
 
 
 class RecordTransaction(RecordRows):
@@ -371,7 +311,7 @@ class RecordTransaction(RecordRows):
 
     def _store_given(self, row: int, given: GivenVectors) -> None:
         for part, vector in given.items():
-            self._do("INSERT INTO given VALUES (?, ?, ?, ?)", (row, part, len(vector), _pack(vector)))
+            self._do("INSERT INTO given VALUES (?, ?, ?, ?)", (row, part, len(vector), pack_vector(vector)))
 
     def _remove(self, which: str, *values: str | bytes | int) -> int:
         """Delete the records of which `which` holds, and everything derived from them."""

@@ -25,13 +25,14 @@ from ...values.errors import Unavailable
 from ...values.query import Bounds
 from ...values.records import Record
 from ...values.times import to_micros
+from ..record_columns import decode_record
 from ..search_interface import Backlog, Candidate, Candidates, Surroundings
 from ..store_time import compute_store_time
 from .conditions import SEARCHABLE as _SEARCHABLE
 from .conditions import changed_within, within, within_scope
 from .database import Database, fetch
 from .keyword_search import Restriction, WordSearch, is_narrowed
-from .record_rows import JSON_COLUMNS, decode_record
+from .record_rows import JSON_COLUMNS
 from .vector_rows import EmbeddedChanges, SqliteUnembedded, find_unembedded
 from .word_index import IndexDamage, IndexHit, IndexSnapshot, WordIndex, open_wordless_snapshot, translate_damage
 

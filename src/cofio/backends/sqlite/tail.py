@@ -17,8 +17,8 @@ import apsw
 
 from ...text.tokenizer import split_record
 from ...values.records import NOT_SEARCHABLE
+from ..record_columns import decode_tags
 from .database import fetch
-from .record_rows import decode_tags
 
 SPARE_WORDS = 1_000_000  # and this many words of theirs
 SPARE = 1000  # how many more outdated versions than present ones are kept before the tail is rebuilt

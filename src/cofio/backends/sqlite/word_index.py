@@ -32,9 +32,9 @@ from ...system.disk import leads_elsewhere, make_alias
 from ...values.errors import Unavailable
 from ...values.progress import Progress
 from ...values.records import NOT_SEARCHABLE
+from ..record_columns import decode_tags
 from .checksums import Soundness
 from .database import Database, fetch, read_generation, retry_while_busy
-from .record_rows import decode_tags
 from .tail import Tail, read_words
 
 HEAP = 30_000_000

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ...engine.engine import Engine
 
 LEAST_SPACE = 100_000_000  # bytes; with less than this left on the disk, the doctor says so
+DATABASES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 
 
 def show_stats(args: Namespace) -> int:
@@ -54,7 +55,7 @@ def _describe(stats: Stats, internal: int) -> dict[str, str]:
         "unmerged log": f"{render_size(stats.bytes_log)} of the database" if stats.bytes_log else "",
         "fault": stats.background_fault,
         "last change": stats.updated[:19].replace("T", " ") + " UTC" if stats.updated else "never",
-        "versions": f"schema {stats.schema}, SQLite {stats.software[1]}",
+        "versions": f"schema {stats.schema}, {DATABASES[stats.software[0]]} {stats.software[1]}",
     }
     return {name: value for name, value in lines.items() if value}
 

@@ -1,0 +1,20 @@
+"""A store on PostgreSQL for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cofio.config.address import StoreAddress
+
+from .. import postgres
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[StoreAddress]:
+    """The address of a store that does not exist yet."""
+    address = postgres.make_address(tmp_path)
+    yield address
+    postgres.remove(address)
