@@ -496,7 +496,7 @@ def test_versions_rise_and_are_written_as_the_sqlite_saver_writes_them(saver: Co
     version = None
     for number in range(1, 12):
         following = saver.get_next_version(version, None)
-        assert re.fullmatch(rf"{number:032}\.0\.\d+", following) or "e-" in following
+        assert re.fullmatch(rf"{number:032}\.(0+\.\d+|\d+(\.\d+)?e-\d+)", following)  # a short fraction is padded
         assert version is None or following > version
         version = following
     assert saver.get_next_version(4, None).startswith(f"{5:032}.")  # type: ignore[arg-type]  # of another saver
