@@ -73,6 +73,17 @@ def test_words_are_indexed_a_batch_at_a_time_and_nothing_is_lost_between(memory:
     assert len(memory.search(Query("common", mode="keyword", limit=20))) == 9
 
 
+def test_only_what_is_searched_waits_for_a_vector(memory: Engine) -> None:
+    for kind in Kind:
+        memory.put(DEMO, "k", text=f"a {kind}", kind=kind)
+    searched = [kind for kind in Kind if kind.is_searchable]
+    assert 0 < len(searched) < len(Kind)
+    assert memory.stats().waiting_for_vectors == len(searched)
+    memory.settle()
+    stats = memory.stats()
+    assert (stats.waiting_for_vectors, stats.vectors) == (0, {"hashed-384": len(searched)})
+
+
 def test_a_text_that_changes_while_it_is_embedded_is_embedded_again(memory: Engine, backend: Backend) -> None:
     changed, deleted, kept = memory.write_many([Draft(scope=DEMO, text=f"text {number}") for number in range(3)])
     with backend.claim("hashed-384", 10) as batch:

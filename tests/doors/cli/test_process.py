@@ -21,6 +21,7 @@ from .conftest import Cofio, Ran
 Shell = Callable[[str], "subprocess.CompletedProcess[str]"]
 COLOUR = re.compile(r"\x1b\[[\d;]*3\dm")
 EXAMPLES = Path(__file__).parents[3] / "examples"
+ABOUT_STREAMS = pytest.mark.folder_only("what is done with streams and terminals is the same on every store")
 
 
 @pytest.fixture
@@ -30,6 +31,7 @@ def store(cofio: Cofio) -> None:
     cofio("add", "Refresh tokens live 30 days.", "--tag", "auth")
 
 
+@ABOUT_STREAMS
 def test_the_installed_command_and_the_module_are_the_same(command: Shell) -> None:
     for name in ("cofio", f"{sys.executable} -m cofio"):
         assert command(f"{name} --version").stdout == f"cofio {__version__}\n"
@@ -64,6 +66,7 @@ def test_a_pipe_gets_plain_lines(command: Shell) -> None:
     assert command("cofio scopes | cat").stdout == "mcp\t1\nteam/ops\t1\n"
 
 
+@ABOUT_STREAMS
 @pytest.mark.usefixtures("store")
 def test_a_terminal_gets_colours_and_marked_words(terminal: Callable[..., Ran]) -> None:
     shown = terminal("search", "deploy", "--why").err
@@ -83,6 +86,7 @@ def test_a_terminal_gets_tables_and_trees(terminal: Callable[..., Ran]) -> None:
     assert "nothing is wrong" in terminal("doctor").err
 
 
+@ABOUT_STREAMS
 @pytest.mark.usefixtures("store")
 def test_no_color_is_honoured(terminal: Callable[..., Ran]) -> None:
     for argv in (["search", "deploy"], ["list"], ["doctor"]):
@@ -90,11 +94,13 @@ def test_no_color_is_honoured(terminal: Callable[..., Ran]) -> None:
         assert not COLOUR.search(terminal(*argv, NO_COLOR="1").err)
 
 
+@ABOUT_STREAMS
 @pytest.mark.usefixtures("store")
 def test_json_at_a_terminal_is_json(terminal: Callable[..., Ran]) -> None:
     assert json.loads(terminal("stats", "--json").err)["records"] == 2
 
 
+@ABOUT_STREAMS
 def test_nothing_that_was_remembered_can_steer_the_terminal(cofio: Cofio, terminal: Callable[..., Ran]) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\x1b[5m\x9b2J\u202eevil\u2066\u200b[red]\u2028"
     record = cofio("add", f"text {evil}", "--title", evil, "--author", evil, "--scope", f"s{evil}", "--tag", evil).id
@@ -115,6 +121,7 @@ def test_nothing_that_was_remembered_can_steer_the_terminal(cofio: Cofio, termin
             assert steering not in shown, argv
 
 
+@ABOUT_STREAMS
 def test_json_at_a_terminal_says_the_same_as_in_a_pipe(cofio: Cofio, terminal: Callable[..., Ran]) -> None:
     evil = "\x9b2J\x7f\u202eevil\u2066\u200b\u2028\U000e0041"
     record = cofio("add", f"text {evil}", "--data", json.dumps({evil: evil})).id
@@ -132,6 +139,7 @@ def test_a_note_is_one_line_wherever_it_goes(cofio: Cofio) -> None:
     assert "\x1b" not in ran.err
 
 
+@ABOUT_STREAMS
 def test_what_is_printed_in_part_is_an_error_without_a_buffer_too(cofio: Cofio, command: Shell) -> None:
     cofio("files", "write", "a.md", "x" * 500_000)
     ran = command("ulimit -f 200; PYTHONUNBUFFERED=1 cofio files cat a.md > out")
@@ -157,6 +165,7 @@ def test_an_export_into_a_pipe_is_whole_beside_its_bar(terminal: Callable[..., R
     assert "━" not in terminal("export").err
 
 
+@ABOUT_STREAMS
 def test_an_import_shows_its_bar(cofio: Cofio, folder: Path, terminal: Callable[..., Ran]) -> None:
     cofio("add", "x")
     cofio("export", "file.jsonl")
@@ -165,6 +174,7 @@ def test_an_import_shows_its_bar(cofio: Cofio, folder: Path, terminal: Callable[
     assert "importing" in ran.err
 
 
+@ABOUT_STREAMS
 def test_an_install_that_fails_leaves_the_terminal_as_it_was(folder: Path, terminal: Callable[..., Ran]) -> None:
     ran = terminal("model", "install", "--source", "nosuch.whl", COFIO_MODELS=str(folder / "models"))
     assert ran.code == 1
@@ -183,6 +193,7 @@ def test_a_reader_that_leaves_early_makes_no_noise(command: Shell, cofio: Cofio)
     assert ran.stderr == ""
 
 
+@ABOUT_STREAMS
 @pytest.mark.usefixtures("store")
 def test_a_full_disk_behind_stdout_is_an_error(command: Shell) -> None:
     ran = command("cofio list > /dev/full")
@@ -190,6 +201,7 @@ def test_a_full_disk_behind_stdout_is_an_error(command: Shell) -> None:
     assert ran.stderr == "cofio: the output: No space left on device\n"
 
 
+@ABOUT_STREAMS
 @pytest.mark.usefixtures("store")
 def test_closed_streams_do_no_harm(command: Shell) -> None:
     ran = command("cofio list >&- && cofio list --limit 1 2>&- | wc -l")
@@ -198,6 +210,7 @@ def test_closed_streams_do_no_harm(command: Shell) -> None:
     assert command("cofio show nosuchid 2>&-").returncode == 1
 
 
+@ABOUT_STREAMS
 def test_any_locale_gets_utf_8(command: Shell) -> None:
     assert command("LC_ALL=C cofio add 'é 日本'").returncode == 0
     ran = command("LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 PYTHONIOENCODING=ascii cofio list --json")
@@ -256,6 +269,7 @@ def test_ctrl_c_ends_with_130_and_no_traceback(folder: Path, argv: list[str], af
     assert said in rest or "cofio:" not in rest  # it may be stopped before there is anything to say
 
 
+@ABOUT_STREAMS
 def test_the_tour_runs_with_vectors_and_without(command: Shell) -> None:
     for embedder, said in (("hashed", "6 of them with a vector"), ("none", "No model is installed")):
         ran = command(f"COFIO_EMBEDDER={embedder} {sys.executable} {EXAMPLES / 'tour.py'}")

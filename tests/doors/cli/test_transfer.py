@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.waiting import join
 
-from cofio import Engine, Scope
+from cofio import Draft, Engine, Scope
 from cofio.doors.cli import transfer
 from cofio.embed.hashed import HashedEmbedder
 
@@ -24,8 +24,7 @@ from .conftest import Cofio
 @pytest.fixture
 def many(memory: Engine) -> None:
     """Records of all sorts: more than one batch, and some that are awkward."""
-    for number in range(510):
-        memory.write(Scope("bulk"), text=f"record {number}")
+    memory.write_many([Draft(scope=Scope("bulk"), text=f"record {number}") for number in range(510)])
     memory.write(
         Scope("a/b", "%", "日本"), text='"quotes"\n\ttabs, é, 🦊, \u2028 and \x1b[31m', tags=["x", "Ü"], ttl=9999
     )

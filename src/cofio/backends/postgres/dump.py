@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from ..checkpoint_interface import PendingWrite, StoredCheckpoint, ThreadKey
 from ..record_columns import decode_record, unpack_vector
 from ..store_copy import StoredPending, StoredRecord, StorePart
@@ -28,6 +26,8 @@ _LISTS = """
 
 def dump(connections: Connections, connection: Connection, at: int) -> Iterator[StorePart]:
     """All that the snapshot on a connection holds, at the store's time `at`."""
+    import numpy as np  # a command that only reads does without
+
     for _, *columns, parts, given, embedders, vectors in fetch_in_order(
         connections, connection,
         f"SELECT r.seq, {COLUMNS}, {_LISTS} FROM @record r WHERE {LIVE.format('$3::bigint')} AND r.seq > $1"

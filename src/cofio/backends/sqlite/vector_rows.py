@@ -177,13 +177,13 @@ def find_unembedded(
 
 
 def count_waiting(connection: apsw.Connection, embedder: str) -> int:
-    """Count the records that have no vector of their present text."""
+    """Count the records that have no vector of their present text, of those that get one."""
     return int(
         connection.execute(
             "SELECT count(*) FROM record LEFT JOIN vector ON vector.no = record.no"
             " AND vector.embedder = (SELECT no FROM embedder WHERE name = ?1)"
             " WHERE seq > ifnull((SELECT seen_seq FROM embedder WHERE name = ?1), 0)"
-            " AND vector.text_seq IS NOT record.text_seq",
+            f" AND vector.text_seq IS NOT record.text_seq AND {SEARCHABLE}",
             (embedder,),
         ).get
     )
