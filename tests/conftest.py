@@ -133,6 +133,7 @@ FOLDER_ONLY = {
     "doors/cli/test_skill.py": "files of other programs; no store is opened",
     "doors/cli/test_tokens.py": "the file of tokens",
     "doors/cli/test_trust.py": "whether the files of a folder that came from elsewhere count",
+    "doors/mcp/clients": "clients of others, which start servers of their own; test_sdk.py beside it has both",
     "doors/serve/test_limits.py": "who is let in, which is decided before the store is asked",
     "doors/test_hostile_repository.py": "what a folder that came from elsewhere can do",
     "faults": "files, disks and killed processes of a folder; tests/postgresql has the faults of a server",
