@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import shutil
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
 from cofio.config.address import StoreAddress
 
 from . import servers
+
+PASSWORD = "seen-by-nobody"
+"""What stands in the address of every store: the server does not ask for it, and no output may show it."""
 
 
 @cache
@@ -33,11 +38,25 @@ def name_schema(folder: Path) -> str:
 
 def make_address(folder: Path) -> StoreAddress:
     """Return the address of the store that stands for a folder."""
-    return StoreAddress(url=f"{find_url()}?schema={name_schema(folder)}")
+    url = find_url().replace("postgres@", f"postgres:{PASSWORD}@", 1)
+    return StoreAddress(url=f"{url}?schema={name_schema(folder)}")
 
 
 def remove(address: StoreAddress) -> None:
-    """Take a store away."""
+    """Take a store away, and what is on disk of it."""
+    drop(address)
+    shutil.rmtree(address.home, ignore_errors=True)
+
+
+def drop(address: StoreAddress) -> None:
+    """Take what the database holds of a store away."""
     schema = address.spell().partition("?schema=")[2]
-    with psycopg.connect(find_url(), autocommit=True) as connection:
-        connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE'.encode())
+    _connect().execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE'.encode())
+
+
+@cache
+def _connect() -> psycopg.Connection[tuple[Any, ...]]:
+    """The connection that stores are taken away by."""
+    connection = psycopg.connect(find_url(), autocommit=True)
+    atexit.register(connection.close)  # which comes before the server's end
+    return connection
