@@ -32,12 +32,54 @@ class Identity(NamedTuple):
     """How far the store has come: a later state of it has a higher one, and nothing else follows from it."""
 
 
+class ReplicaState(NamedTuple):
+    """How a copy of the store that may answer reads is getting on."""
+
+    lag: float | None
+    """Seconds that it was behind at most, when it was last looked at; None when that is not known."""
+    problem: str = ""
+    """Why it answers no reads at the moment, in a sentence; empty when it does."""
+
+
+class SharedValues(Protocol):
+    """Short texts, by name, that all processes on a store have in common, on whichever machine they are."""
+
+    @property
+    def read_only(self) -> bool:
+        """Whether they can be read and not be changed."""
+
+    def read(self, name: str) -> str | None:
+        """What stands under a name; None when nothing does."""
+
+    def replace(self, name: str, old: str | None, new: str) -> bool:
+        """Put `new` in the place of `old`, None for nothing; False, and no change, when something else stands there.
+
+        Raises:
+            Unavailable: the store cannot be reached or changed.
+        """
+
+
 class Backend(Protocol):
     """Where records live."""
 
     @property
     def read_only(self) -> bool:
         """Whether it can be read and not be changed: then each change raises Unavailable, and no work is done on it."""
+
+    @property
+    def shared(self) -> SharedValues | None:
+        """What all processes on the store have in common; None where that is in files beside it, on one machine."""
+
+    @property
+    def replica(self) -> ReplicaState | None:
+        """How the copy of the store is getting on that reads may go to; None when there is none."""
+
+    def run_on_replica(self, work: Callable[[], T]) -> T:
+        """What `work` returns, whose reads may be answered by a copy of the store, if there is one.
+
+        They are then of a moment ago, as far as the copy may be behind, but include all that this process has written.
+        Nothing that is read so may be what a change relies on. `work` runs again, without the copy, if that fails.
+        """
 
     def verify(self) -> None:
         """Verify that this is still the store that the next process to open it will find.

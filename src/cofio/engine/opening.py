@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from ..backends.interface import Backend
+    from ..backends.interface import Backend, SharedValues
     from ..backends.postgres import PostgresBackend
     from ..backends.store_copy import Inventory
     from ..values.progress import Progress
@@ -41,11 +42,49 @@ def open_backend(address: StoreAddress, settings: Settings, clock: Callable[[], 
     """
     if address.folder is None:
         return _import_postgres()(
-            address.spell(), name=str(address), sync=settings.sync, clock=clock, copy_to_folder=_copy_to_folder
-        )
+            address.spell(), name=str(address), sync=settings.sync, clock=clock, copy_to_folder=_copy_to_folder,
+            read_url=settings.read_store, replica_lag=settings.replica_lag,
+        )  # fmt: skip
     from ..backends.sqlite import SqliteBackend  # with its driver and index: not before there is something to open
 
     return SqliteBackend(address.folder, sync=settings.sync, clock=clock)
+
+
+def load_settings(address: StoreAddress) -> Settings:
+    """The settings of the store at an address, with those that its servers have in common.
+
+    Raises:
+        Invalid: a setting is wrong.
+        Unavailable: the database cannot be reached.
+    """
+    return Settings.load(address.home, shared=read_agreement(address))
+
+
+def read_agreement(address: StoreAddress) -> dict[str, object] | None:
+    """The settings that all servers of the store have in common; None where each machine has its own, as in a folder.
+
+    Raises:
+        Unavailable: the database cannot be reached.
+    """
+    if address.folder is not None:
+        return None
+    from . import agreement
+
+    return agreement.decode_agreement(_import_postgres().read_shared(address.spell(), agreement.NAME))
+
+
+@contextmanager
+def open_shared_values(address: StoreAddress) -> Iterator[SharedValues | None]:
+    """What all processes on the store have in common, for a block; None for a folder. The store is made if need be.
+
+    Raises:
+        Unavailable: the database cannot be reached.
+    """
+    if address.folder is not None:
+        yield None
+        return
+    with closing(open_backend(address, Settings())) as backend:
+        yield backend.shared
 
 
 def exists(address: StoreAddress) -> bool:

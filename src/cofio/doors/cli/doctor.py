@@ -104,16 +104,18 @@ def check_memory(args: Namespace) -> int:
     try:
         with open_memory(args) as engine, Bar("checking") as bar:
             within = engine.check(bar)
-            problems = faults = _find_faults_around(address) + vault_commands.find_faults(engine, home) + within
+            tokens = Tokens(engine.shared or home)
+            problems = faults = _find_faults_around(address, tokens) + vault_commands.find_faults(engine, home) + within
             fix = args.fix and not engine.read_only
             if args.fix and not fix:
                 warnings.append("nothing can be mended: the memory is read-only here")
             if faults and fix:
                 home.chmod(0o700)
-                Tokens(home).make_private()
+                tokens.make_private()
                 if within:
                     engine.reindex(bar)
-                problems = _find_faults_around(address) + vault_commands.find_faults(engine, home) + engine.check(bar)
+                problems = _find_faults_around(address, tokens) + vault_commands.find_faults(engine, home)
+                problems += engine.check(bar)
                 mended = [fault for fault in faults if fault not in problems]
             if fix:
                 engine.scrub()
@@ -131,7 +133,7 @@ def check_memory(args: Namespace) -> int:
     except Unavailable as error:
         if not exists(address):
             raise
-        problems = [*(problems or _find_faults_around(address)), str(error)]
+        problems = [*(problems or _find_faults_around(address, Tokens(home))), str(error)]
     state = read_state(settings.models_folder)
     words = {"ready": "installed", "missing": "not installed", "fetching": f"being fetched ({state.percent})"}
     words |= {"failed": f"not installed: {state.reason}", "unreadable": state.reason}
@@ -169,7 +171,7 @@ def _describe_llm(engine: Engine, settings: Settings) -> str:
     return f"{settings.llm_model}, {len(jobs):,} stretches of conversation wait for it{why}"
 
 
-def _find_faults_around(address: StoreAddress) -> list[str]:
+def _find_faults_around(address: StoreAddress, tokens: Tokens) -> list[str]:
     """What is wrong around the memory rather than in it."""
     faults, home = [], address.home
     mode, free = home.stat().st_mode & 0o777, shutil.disk_usage(home).free
@@ -177,7 +179,7 @@ def _find_faults_around(address: StoreAddress) -> list[str]:
         faults.append(f"others may look into {home}: its permissions are {mode:04o}, not 0700")
     if free < LEAST_SPACE:
         faults.append(f"the disk of {home} has only {render_size(free)} left; free some space")
-    return [*faults, *filter(None, [find_loss(address)]), *Tokens(home).check()]
+    return [*faults, *filter(None, [find_loss(address)]), *tokens.check()]
 
 
 def manage_model(args: Namespace) -> int:

@@ -10,6 +10,12 @@ CREATE TABLE @state (
     fault  text    NOT NULL DEFAULT ''          -- why background work last failed
 );
 
+-- What all processes on the store have in common: digests of tokens, settings.
+CREATE TABLE @shared (
+    name  text COLLATE "C" PRIMARY KEY,
+    value text NOT NULL
+);
+
 CREATE SEQUENCE @change;                        -- numbers every change; one that comes late has a lower number
 
 -- The time of the newest change and how many there were, by slots, of which two writers seldom have the same: the store's
