@@ -22,10 +22,11 @@ from ..store_copy import StorePart
 from ..upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
 from .conditions import Values, within
 from .database import Connection, Connections, FirstAnswer, ServerAddress
-from .dump import dump, fetch_in_order
+from .dump import GIVEN, dump, fetch_pages, page_records
 from .migrations import Server, exists, prepare
 from .record_rows import COLUMNS, OPEN_SNAPSHOT, OPEN_TRANSACTION, PostgresRecords, PostgresTransaction
 from .searcher import PostgresSearcher, open_searcher
+from .store_loader import check_whole
 from .upkeep import PostgresUpkeep
 from .vector_rows import claim
 
@@ -71,6 +72,7 @@ class PostgresBackend:
         self._connections.open()
         try:
             self._server: Server = prepare(self._connections)
+            check_whole(self._connections, name)
         except BaseException:
             self._connections.close()
             raise
@@ -150,26 +152,15 @@ class PostgresBackend:
         """The rows of the records within bounds, each with the vectors that were given with it."""
         with self._connections.snapshot(OPEN_SNAPSHOT) as (connection, opening):
             records = PostgresRecords(self._connections, connection, opening, now)
-            values = Values(0, 0)
+            values = Values(0)
             condition = within(bounds, records.at, values)
-            given = (
-                "(SELECT array_agg(g.part ORDER BY g.part) FROM @given g WHERE g.scope = r.scope AND g.no = r.no),"
-                " (SELECT array_agg(g.data ORDER BY g.part) FROM @given g WHERE g.scope = r.scope AND g.no = r.no)"
-            )
-            statement = (
-                f"SELECT r.seq, {COLUMNS}, {given} FROM @record r WHERE {condition} AND r.seq > $1"
-                " ORDER BY r.seq LIMIT $2"
-            )
-            for _, *columns, parts, vectors in fetch_in_order(
-                self._connections, connection, statement, *values.list[2:]
-            ):
+            statement = page_records(f"{COLUMNS}, {GIVEN}", condition)
+            for _, *columns, parts, vectors in fetch_pages(self._connections, connection, statement, *values.list[1:]):
                 yield tuple(columns), list(zip(parts or (), vectors or (), strict=True))
 
-    def dump(self) -> Iterator[StorePart]:
+    def dump(self) -> Generator[StorePart]:
         """All that the store holds, as of one moment."""
-        with self._connections.snapshot(OPEN_SNAPSHOT) as (connection, opening):
-            at = PostgresRecords(self._connections, connection, opening, self._clock()).at
-            yield from dump(self._connections, connection, at)
+        return dump(self._connections)
 
     # Derived work.
 

@@ -96,6 +96,7 @@ class Connections:
 
     def __init__(self, address: ServerAddress, *, sync: str, size: int = POOL_SIZE) -> None:
         self.schema = address.schema
+        self.conninfo = address.conninfo
         self._address = address
         self._sync = sync
         self._statements: dict[str, str] = {}
