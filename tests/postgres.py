@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import os
 import shutil
 from contextlib import ExitStack
 from functools import cache
@@ -22,12 +23,17 @@ PASSWORD = "seen-by-nobody"
 
 @cache
 def find_url() -> str:
-    """Return the URL of the server's database, which has nothing in it but pgvector."""
-    running = ExitStack()
-    atexit.register(running.close)
-    url = running.enter_context(servers.postgresql())
+    """Return the URL of the server's database, which has nothing in it but pgvector.
+
+    COFIO_TEST_POSTGRESQL names one that is there, of another version: its user is a superuser, and no test runs beside.
+    """
+    url = os.environ.get("COFIO_TEST_POSTGRESQL", "")
+    if not url:
+        running = ExitStack()
+        atexit.register(running.close)
+        url = running.enter_context(servers.postgresql())
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("CREATE EXTENSION vector")
+        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
     return url
 
 
@@ -42,6 +48,11 @@ def make_address(folder: Path) -> StoreAddress:
     return StoreAddress(url=f"{url}?schema={name_schema(folder)}")
 
 
+def get_schema(address: StoreAddress) -> str:
+    """Return the schema of a store."""
+    return address.spell().partition("?schema=")[2]
+
+
 def remove(address: StoreAddress) -> None:
     """Take a store away, and what is on disk of it."""
     drop(address)
@@ -50,8 +61,7 @@ def remove(address: StoreAddress) -> None:
 
 def drop(address: StoreAddress) -> None:
     """Take what the database holds of a store away."""
-    schema = address.spell().partition("?schema=")[2]
-    _connect().execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE'.encode())
+    _connect().execute(f'DROP SCHEMA IF EXISTS "{get_schema(address)}" CASCADE'.encode())
 
 
 @cache

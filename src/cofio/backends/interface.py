@@ -6,7 +6,7 @@ anything is worded is decided above it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
@@ -32,12 +32,54 @@ class Identity(NamedTuple):
     """How far the store has come: a later state of it has a higher one, and nothing else follows from it."""
 
 
+class ReplicaState(NamedTuple):
+    """How a copy of the store that may answer reads is getting on."""
+
+    lag: float | None
+    """Seconds that it was behind at most, when it was last looked at; None when that is not known."""
+    problem: str = ""
+    """Why it answers no reads at the moment, in a sentence; empty when it does."""
+
+
+class SharedValues(Protocol):
+    """Short texts, by name, that all processes on a store have in common, on whichever machine they are."""
+
+    @property
+    def read_only(self) -> bool:
+        """Whether they can be read and not be changed."""
+
+    def read(self, name: str) -> str | None:
+        """What stands under a name; None when nothing does."""
+
+    def replace(self, name: str, old: str | None, new: str) -> bool:
+        """Put `new` in the place of `old`, None for nothing; False, and no change, when something else stands there.
+
+        Raises:
+            Unavailable: the store cannot be reached or changed.
+        """
+
+
 class Backend(Protocol):
     """Where records live."""
 
     @property
     def read_only(self) -> bool:
         """Whether it can be read and not be changed: then each change raises Unavailable, and no work is done on it."""
+
+    @property
+    def shared(self) -> SharedValues | None:
+        """What all processes on the store have in common; None where that is in files beside it, on one machine."""
+
+    @property
+    def replica(self) -> ReplicaState | None:
+        """How the copy of the store is getting on that reads may go to; None when there is none."""
+
+    def run_on_replica(self, work: Callable[[], T]) -> T:
+        """What `work` returns, whose reads may be answered by a copy of the store, if there is one.
+
+        They are then of a moment ago, as far as the copy may be behind, but include all that this process has written.
+        Nothing that is read so may be what a change relies on. `work` runs again, without the copy, if that fails.
+        """
 
     def verify(self) -> None:
         """Verify that this is still the store that the next process to open it will find.
@@ -68,8 +110,11 @@ class Backend(Protocol):
     def export(self, bounds: Bounds) -> Iterator[Record]:
         """Every record within bounds, oldest change first, without holding them all in memory."""
 
-    def dump(self) -> Iterator[StorePart]:
-        """All that the store holds, as of one moment, each checkpoint after its base; no record that has expired."""
+    def dump(self) -> Generator[StorePart]:
+        """All that the store holds, expired or not, as of one moment: records by their last change, then checkpoints.
+
+        Each checkpoint comes after its base, and what is pending comes last.
+        """
 
     def claim(self, embedder: str, limit: int) -> AbstractContextManager[EmbedBatch | None]:
         """Have up to `limit` records that need a vector of an embedder to oneself, for the block.

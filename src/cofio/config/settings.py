@@ -21,9 +21,14 @@ from .trust import Claims, find_doubt, is_marked, is_versioned
 
 STORE_FOLDER = ".cofio"
 MAX_QUIET = 525_600  # minutes: a year
+MAX_LAG = 3600  # seconds
 MAX_WORKERS = 8  # processes of one server that take requests
 OTHERS = {"host": "EVEROS_API__HOST", "port": "EVEROS_API__PORT", "timezone": "EVEROS_MEMORY__TIMEZONE"}
 """Variables of a product whose API the REST door answers: who comes from there need not set others."""
+AGREED = ("embedder", "embed_model", "fusion", "floor", "allow_secrets", "timezone", "quiet_after")
+"""The settings that all servers of one memory must have in common: they decide what is kept, made and found."""
+DATABASE = "the database"
+"""Where a setting comes from that all servers of a memory have in common."""
 HARMLESS = frozenset(
     {
         "sync",
@@ -37,6 +42,7 @@ HARMLESS = frozenset(
         "quiet_after",
         "structured",
         "vault",
+        "replica_lag",
     }
 )
 """The settings that any store may have. All others are restricted: they name who is sent what is remembered and asked,
@@ -94,6 +100,10 @@ class Settings:
     """The most that the model may be asked on one day (of UTC), or off for no limit."""
     fetch: str = "off"
     """What content items may point at: off, or a list of hosts and folders with commas between."""
+    read_store: str = ""
+    """The URL of a standby of the database, to which reads go that nothing is changed by."""
+    replica_lag: float = 5.0
+    """Seconds that an answer of the standby may be old; when it is further behind, reads go to the database itself."""
 
     def __post_init__(self) -> None:
         _check_choice("embedder", self.embedder, "minilm", "remote", "hashed", "none")
@@ -101,6 +111,10 @@ class Settings:
         _check_choice("fusion", self.fusion, "convex", "rrf")
         if not 0 <= self.floor <= 1:
             raise Invalid("floor", f"{self.floor} is not a number from 0 to 1")
+        if not 0 < self.replica_lag <= MAX_LAG:
+            raise Invalid("replica_lag", f"{self.replica_lag} is not a number of seconds above 0, up to {MAX_LAG:,}")
+        if self.read_store:
+            _check_read_store(self.read_store)
         if not 0 <= self.port <= 65535:
             raise Invalid("port", f"{self.port} is not a port; use 1 to 65535, or 0 for one that is free")
         if self.workers is not None and not 0 <= self.workers <= MAX_WORKERS:
@@ -140,13 +154,15 @@ class Settings:
         return cache / "models"
 
     @classmethod
-    def load(cls, store: Path, environ: Mapping[str, str] | None = None) -> Settings:
+    def load(
+        cls, store: Path, environ: Mapping[str, str] | None = None, *, shared: Mapping[str, object] | None = None
+    ) -> Settings:
         """The settings of `store`; raises Invalid for a name or value that is not known.
 
         What the store's own file may not set is passed over, and a key from elsewhere is not given to an address from
-        that file; either is told once.
+        that file; either is told once. A store in a database gives what its servers have in common as `shared`.
         """
-        found = gather(store, environ)
+        found = gather(store, environ, shared=shared)
         for sentence in found.notes:
             warn_once(sentence)
         kinds = {each.name: str(each.type) for each in fields(cls)}
@@ -179,8 +195,10 @@ class RawSettings:
     """Sentences to show to the user who runs this."""
 
 
-def gather(store: Path, environ: Mapping[str, str] | None = None) -> RawSettings:
-    """What the variables and the files set for a store; raises Invalid for a file that cannot be read."""
+def gather(
+    store: Path, environ: Mapping[str, str] | None = None, *, shared: Mapping[str, object] | None = None
+) -> RawSettings:
+    """What the variables, the files and the database set for a store; raises Invalid for a file that cannot be read."""
     environ = os.environ if environ is None else environ
     kinds = {each.name: str(each.type) for each in fields(Settings)}
     values: dict[str, object] = {}
@@ -192,11 +210,19 @@ def gather(store: Path, environ: Mapping[str, str] | None = None) -> RawSettings
     for path, settings in (_read_own(kinds), (store / FILE, counted)):
         values |= settings
         origins |= dict.fromkeys(settings, path)
+    counted_shared, doubtful = _divide_shared(shared or {}, kinds)
+    values |= counted_shared
+    origins |= dict.fromkeys(counted_shared, DATABASE)
     for name in kinds:
         for variable in (f"COFIO_{name.upper()}", OTHERS.get(name, "")):
             if variable in environ:
                 values[name], origins[name] = environ[variable], variable
                 break
+    if shared is not None:
+        values.setdefault("vault", False)  # of several servers, the one that is told to keeps the files
+    unsaid = _explain_unsaid(doubtful, values, kinds)
+    left_out |= unsaid
+    notes += unsaid.values()
     if notice:
         halves = _drop_halves(values, ignored)
         without = f"; without that, {', '.join(halves)} from elsewhere cannot count either" if halves else ""
@@ -218,8 +244,35 @@ def gather(store: Path, environ: Mapping[str, str] | None = None) -> RawSettings
             left_out[key] = f"{whose} is not sent to the {address} of {there}: {instead}, or write {key} there, too"
             notes.append(left_out[key])
     return RawSettings(
-        values=values, origins={name: origins[name] for name in values}, ignored=left_out, notes=notes
+        values=values, origins={name: origins[name] for name in values if name in origins}, ignored=left_out,
+        notes=notes,
     )  # fmt: skip
+
+
+def _divide_shared(
+    shared: Mapping[str, object], kinds: Mapping[str, str]
+) -> tuple[dict[str, object], dict[str, object]]:
+    """What servers have in common, as far as it counts on every machine, and what a machine has to say itself, too."""
+    with _name_origin(dict.fromkeys(shared, DATABASE)):
+        known = {name: convert(name, value, kinds[name]) for name, value in shared.items() if name in AGREED}
+    # What is switched off, and the name of no model, send nothing out and widen nothing.
+    doubtful = {
+        name: value for name, value in known.items() if value not in (False, "") and _is_restricted(name, value)
+    }
+    return {name: value for name, value in known.items() if value != "" and name not in doubtful}, doubtful
+
+
+def _explain_unsaid(
+    doubtful: Mapping[str, object], values: Mapping[str, object], kinds: Mapping[str, str]
+) -> dict[str, str]:
+    """Why each setting of the database does not count that this machine does not say itself."""
+    defaults = {each.name: each.default for each in fields(Settings)}
+    return {
+        name: f"the {name} of {DATABASE} counts here once COFIO_{name.upper()} says the same: a database may not send"
+        " what is remembered elsewhere, nor widen what is kept"
+        for name, value in doubtful.items()
+        if (convert(name, values[name], kinds[name]) if name in values else defaults[name]) != value
+    }
 
 
 def read_claims(store: Path, *, follow: bool = False) -> Claims:
@@ -350,6 +403,15 @@ def _find_home() -> Path | None:
         return Path.home()
     except RuntimeError:  # a user without one
         return None
+
+
+def _check_read_store(url: str) -> None:
+    try:
+        is_url = StoreAddress.parse(url).url is not None
+    except Invalid:
+        is_url = False
+    if not is_url:
+        raise Invalid("read_store", "is not the URL of a database, as postgresql://replica.example/memory")
 
 
 def _check_choice(name: str, value: str, *choices: str) -> None:

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from ..backends import rules
-from ..backends.interface import Backend, Identity
+from ..backends.interface import Backend, Identity, ReplicaState, SharedValues
 from ..backends.upkeep_interface import Purge
 from ..config.address import StoreAddress
 from ..config.settings import STORE_FOLDER, Settings
@@ -55,11 +55,12 @@ from .background import BackgroundWork, WorkSharing
 from .embedding import EngineEmbedder
 from .fair_lock import FairLock
 from .fresh_vectors import FreshVectors
-from .opening import open_backend, resolve_store
+from .opening import load_settings, open_backend, resolve_store
 from .record_reader import RecordReader, Records, make_bounds
 from .retries import BUSY, TRIES, retry_changes
 
 if TYPE_CHECKING:
+    from ..backends.upkeep_interface import Examination
     from ..checkpoints.checkpoints import Checkpoints
     from ..values.stats import Stats
 
@@ -128,7 +129,7 @@ class Engine(RecordReader):
             raise Invalid("settings", f"expected Settings, got {type(settings).__name__}")
         address = resolve_store(store)
         home = address.home
-        chosen = settings or Settings.load(home)
+        chosen = settings or load_settings(address)
         new = is_new(home)
         engine = cls(open_backend(address, chosen, clock), settings=chosen, embedder=embedder, sharing=sharing)
         if address.folder is None:
@@ -161,6 +162,24 @@ class Engine(RecordReader):
             Unavailable: it was deleted, moved or replaced; nothing can be done until the program is started again.
         """
         self._backend.verify()
+
+    @property
+    def shared(self) -> SharedValues | None:
+        """What all processes on the store have in common; None where that is in files of the store's folder."""
+        return self._backend.shared
+
+    @property
+    def replica(self) -> ReplicaState | None:
+        """How the copy of the store is getting on that reads may go to; None when the settings name none."""
+        return self._backend.replica
+
+    def run_on_replica(self, work: Callable[[], T]) -> T:
+        """What `work` returns, which reads and changes nothing: a copy of the store may answer it, if there is one.
+
+        The answer is then of a moment ago, as far as `replica_lag` allows, but includes all that this process has
+        written. `work` runs again, without the copy, if that fails.
+        """
+        return self._backend.run_on_replica(work)
 
     # Writing.
 
@@ -353,6 +372,9 @@ class Engine(RecordReader):
         embedder = self.embedder() if query.mode != "keyword" else None
         # Embedded before the search begins: no snapshot is held while a model works.
         vector = searching.embed_query(query, embedder, self._embedding.missing)
+        return self._backend.run_on_replica(partial(self._search, query, vector, embedder))
+
+    def _search(self, query: Query, vector: searching.QueryVector, embedder: Embedder | None) -> Page:
         bounds = Bounds(scope=query.scope, exact=query.exact, kinds=query.kinds, filter=query.filter)
         if embedder is not None and vector.vector is not None and not self.read_only:
             with self._backend.search(bounds) as searcher:
@@ -385,6 +407,10 @@ class Engine(RecordReader):
         """
         wanted = checked_vector("vector", vector)
         bounds, window = make_bounds(scope, exact, kinds, filter), Window(limit=limit, offset=offset)
+        return self._backend.run_on_replica(partial(self._find_nearest, wanted, bounds, window))
+
+    def _find_nearest(self, wanted: tuple[float, ...], bounds: Bounds, window: Window) -> Hits:
+        offset = window.offset
         with self._backend.search(bounds) as searcher:
             cosines = dict(islice(searcher.nearest(wanted, window.offset + window.limit).items(), offset, None))
             records = searcher.records(list(cosines))
@@ -456,11 +482,18 @@ class Engine(RecordReader):
         embedder = self.embedder()
         return self._backend.maintenance.check(embedder.id if embedder else None, progress) + self.checkpoints.check()
 
+    def examine(self) -> Examination:
+        """What there is to say of the server that the store is on; nothing of a folder."""
+        return self._backend.maintenance.examine()
+
     def backup(self, target: str | os.PathLike[str], progress: Progress | None = None) -> Path:
         """Copy the store into a new folder while others go on writing.
 
+        Of a store on PostgreSQL, a name that ends in `.dump` is that of a file for pg_restore, which pg_dump makes.
+
         Raises:
             Invalid: the target exists and is not an empty folder.
+            Unavailable: there is no pg_dump that could make the dump.
         """
         if not isinstance(target, str | os.PathLike):
             raise Invalid("target", f"expected a folder, got {type(target).__name__}")

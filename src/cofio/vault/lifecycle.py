@@ -20,6 +20,7 @@ from .change_list import NAME
 from .follower import Follower, MirrorQueue
 from .journal import Journal, JournalError
 from .layout import STATE
+from .ownership import claim_vault
 from .sync import SyncResult, VaultSync
 from .trash import Trash
 from .vault import FOLDER, Vault
@@ -42,7 +43,7 @@ def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
     try:
         _check_links(store, folder)
         if settings.vault:
-            return Vault(engine, folder, zone=settings.zone)
+            return _open_claimed(engine, Vault(engine, folder, zone=settings.zone))
         if (folder / STATE).is_dir():
             _leave(engine, folder)
     except (OSError, JournalError, Unavailable) as error:
@@ -53,6 +54,17 @@ def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
         without = "`vault = false` in cofio.toml, or COFIO_VAULT=false, does without"
         raise Unavailable(f"the vault in {folder} cannot be used ({error}): {without}") from error
     return None
+
+
+def _open_claimed(engine: Engine, vault: Vault) -> Vault:
+    """Return a vault that is this machine's to keep."""
+    if engine.shared is not None:
+        try:
+            claim_vault(engine.shared, vault.journal)
+        except Unavailable:
+            vault.close()
+            raise
+    return vault
 
 
 def _leave(engine: Engine, folder: Path) -> None:

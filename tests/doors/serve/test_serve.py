@@ -22,7 +22,7 @@ from cofio.doors import threads
 from cofio.doors.cli import main
 from cofio.doors.memory_tool import http as memory_tool
 from cofio.doors.rest import http as rest
-from cofio.doors.web.tokens import FILE, Tokens
+from cofio.doors.web.tokens import FILE, Tokens, open_tokens
 from cofio.values.errors import Conflict, Invalid, NotFound, Unavailable
 
 from ..token_commands import add_token, remove_token
@@ -505,7 +505,8 @@ def test_the_command_makes_lists_and_ends_tokens(
     assert main(["token", "add", "laptop"]) == 0
     said = capsys.readouterr()
     token = said.out.strip()
-    assert named(Tokens(store.home), token) == "laptop"
+    with open_tokens(store) as tokens:
+        assert named(tokens, token) == "laptop"
     assert "cannot be shown again" in said.err
     assert str(store) in said.err
     assert main(["token", "add", "phone", "--json"]) == 0
@@ -521,7 +522,8 @@ def test_the_command_makes_lists_and_ends_tokens(
     assert capsys.readouterr().err == ""
     assert main(["token", "rm", "phone"]) == 0
     assert "it was the last" in capsys.readouterr().err
-    assert Tokens(store.home).find(token) is None
+    with open_tokens(store) as tokens:
+        assert tokens.find(token) is None
 
 
 def test_the_help_names_the_addresses_that_are_served(capsys: pytest.CaptureFixture[str]) -> None:

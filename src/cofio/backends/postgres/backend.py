@@ -14,7 +14,7 @@ from ...values.errors import Unavailable
 from ...values.progress import Progress
 from ...values.query import Bounds
 from ...values.records import Record
-from ..interface import Backend, Identity
+from ..interface import Backend, Identity, ReplicaState
 from ..record_columns import decode_record, unpack_vector
 from ..record_interface import Snapshot, Transaction
 from ..spool import spool
@@ -22,14 +22,18 @@ from ..store_copy import StorePart
 from ..upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
 from .conditions import Values, within
 from .database import Connection, Connections, FirstAnswer, ServerAddress
-from .dump import dump, fetch_in_order
+from .dump import GIVEN, dump, fetch_pages, page_records
 from .migrations import Server, exists, prepare
 from .record_rows import COLUMNS, OPEN_SNAPSHOT, OPEN_TRANSACTION, PostgresRecords, PostgresTransaction
+from .replica import Replica
 from .searcher import PostgresSearcher, open_searcher
+from .shared_values import STANDBY, PostgresSharedValues, read_shared_value
+from .store_loader import check_whole
 from .upkeep import PostgresUpkeep
 from .vector_rows import claim
 
 T = TypeVar("T")
+VERIFY_PATIENCE = 2.0  # seconds that the server has to answer who asks only whether it is there
 SYNC_CLOCK_EVERY = 60.0  # seconds between two looks at the server's clock
 
 
@@ -63,19 +67,35 @@ class PostgresBackend:
         copy_to_folder: Callable[[Backend, str, Progress | None], None],
         sync: str = "full",
         clock: Callable[[], datetime] | None = None,
+        read_url: str = "",
+        replica_lag: float = 5.0,
     ) -> None:
-        """`name` is what people may see of the address; `copy_to_folder` makes a store in a folder of this one."""
+        """`name` is what people may see of the address; `copy_to_folder` makes a store in a folder of this one.
+
+        `read_url` is that of a standby, to which reads may go as long as it is at most `replica_lag` seconds behind.
+        """
         self._name = name
         self._copy_to_folder = copy_to_folder
         self._connections = Connections(ServerAddress.parse(url), sync=sync)
         self._connections.open()
         try:
             self._server: Server = prepare(self._connections)
+            check_whole(self._connections, name)
+            self._connections.read_only = self.read_only
+            self._replica = self._open_replica(read_url, replica_lag) if read_url else None
         except BaseException:
             self._connections.close()
             raise
         self._clock = clock or ServerClock(self._connections)
         self._upkeep = PostgresUpkeep(self._connections, self._clock)
+        self.shared = PostgresSharedValues(self._connections, read_only=self.read_only)
+        """What all processes on the store have in common."""
+
+    def _open_replica(self, url: str, most_lag: float) -> Replica | None:
+        if self.read_only:
+            return None  # this is one itself
+        ((store,),) = self._connections.fetch("SELECT store FROM @state")
+        return Replica(url, self._connections, store=store, most_lag=most_lag)
 
     @staticmethod
     def exists(url: str) -> bool:
@@ -86,6 +106,11 @@ class PostgresBackend:
             return exists(connections)
         finally:
             connections.close()
+
+    @staticmethod
+    def read_shared(url: str, name: str) -> str | None:
+        """Return what the processes on the store at an address have in common under a name."""
+        return read_shared_value(Connections(ServerAddress.parse(url), sync="full", size=1), name)
 
     @cached_property
     def maintenance(self) -> Maintenance:
@@ -102,9 +127,27 @@ class PostgresBackend:
         """Whether it can be read and not be changed."""
         return self._server.is_standby
 
+    @property
+    def replica(self) -> ReplicaState | None:
+        """How the standby is getting on that reads may go to."""
+        return None if self._replica is None else self._replica.describe()
+
+    def run_on_replica(self, work: Callable[[], T]) -> T:
+        """What `work` returns, whose reads may be answered by the standby."""
+        return work() if self._replica is None else self._replica.run(work)
+
+    @property
+    def _reads(self) -> Connections:
+        """The connections that the reads of this thread take."""
+        return (self._replica and self._replica.connections) or self._connections
+
+    def _note_write(self) -> None:
+        if self._replica is not None:
+            self._replica.note_write()
+
     def verify(self) -> None:
         """Verify that the store is there."""
-        self._connections.fetch("SELECT FROM @state")
+        self._connections.fetch_once("SELECT FROM @state", patience=VERIFY_PATIENCE)
 
     def identity(self) -> Identity:
         """Which store this is, and how far it has come."""
@@ -117,13 +160,16 @@ class PostgresBackend:
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
         """Open a snapshot that includes every write acknowledged before it."""
-        with self._connections.snapshot(OPEN_SNAPSHOT) as (connection, opening):
-            yield PostgresRecords(self._connections, connection, opening, self._clock())
+        reads = self._reads
+        with reads.snapshot(OPEN_SNAPSHOT) as (connection, opening):
+            yield PostgresRecords(reads, connection, opening, self._clock())
 
     def transact(self, work: Callable[[Transaction], T]) -> T:
         """What `work` returns, run in a transaction; again when others are in its way."""
         if self.read_only:
-            raise Unavailable("the server is a standby: it can be searched and read, not changed")
+            raise Unavailable(STANDBY)
+        if self._replica is not None:
+            self._replica.leave()  # whoever changes something reads where it is changed
 
         def run(connection: Connection, opening: FirstAnswer) -> T:
             transaction = PostgresTransaction(self._connections, connection, opening, self._clock())
@@ -131,11 +177,21 @@ class PostgresBackend:
             transaction.finish()
             return result
 
-        return self._connections.transact(OPEN_TRANSACTION, run)
+        try:
+            return self._connections.transact(OPEN_TRANSACTION, run)
+        finally:
+            self._note_write()
 
     def search(self, bounds: Bounds) -> AbstractContextManager[PostgresSearcher]:
         """A search within bounds."""
-        return open_searcher(self._connections, bounds, self._clock)
+        return open_searcher(self._reads, bounds, self._clock, self._find_writer)
+
+    def _find_writer(self) -> Connections:
+        """Return connections on which something can be changed; what this thread reads next shows it."""
+        if self._replica is not None:
+            self._replica.leave()
+        self._note_write()
+        return self._connections
 
     def export(self, bounds: Bounds) -> Iterator[Record]:
         """Every record within bounds, oldest change first.
@@ -148,43 +204,46 @@ class PostgresBackend:
 
     def _read_export(self, bounds: Bounds, now: datetime) -> Generator[tuple[Any, Any]]:
         """The rows of the records within bounds, each with the vectors that were given with it."""
-        with self._connections.snapshot(OPEN_SNAPSHOT) as (connection, opening):
-            records = PostgresRecords(self._connections, connection, opening, now)
-            values = Values(0, 0)
+        reads = self._reads
+        with reads.snapshot(OPEN_SNAPSHOT) as (connection, opening):
+            records = PostgresRecords(reads, connection, opening, now)
+            values = Values(0)
             condition = within(bounds, records.at, values)
-            given = (
-                "(SELECT array_agg(g.part ORDER BY g.part) FROM @given g WHERE g.scope = r.scope AND g.no = r.no),"
-                " (SELECT array_agg(g.data ORDER BY g.part) FROM @given g WHERE g.scope = r.scope AND g.no = r.no)"
-            )
-            statement = (
-                f"SELECT r.seq, {COLUMNS}, {given} FROM @record r WHERE {condition} AND r.seq > $1"
-                " ORDER BY r.seq LIMIT $2"
-            )
-            for _, *columns, parts, vectors in fetch_in_order(
-                self._connections, connection, statement, *values.list[2:]
-            ):
+            statement = page_records(f"{COLUMNS}, {GIVEN}", condition)
+            for _, *columns, parts, vectors in fetch_pages(reads, connection, statement, *values.list[1:]):
                 yield tuple(columns), list(zip(parts or (), vectors or (), strict=True))
 
-    def dump(self) -> Iterator[StorePart]:
+    def dump(self) -> Generator[StorePart]:
         """All that the store holds, as of one moment."""
-        with self._connections.snapshot(OPEN_SNAPSHOT) as (connection, opening):
-            at = PostgresRecords(self._connections, connection, opening, self._clock()).at
-            yield from dump(self._connections, connection, at)
+        return dump(self._connections)
 
     # Derived work.
 
-    def claim(self, embedder: str, limit: int) -> AbstractContextManager[EmbedBatch | None]:
+    @contextmanager
+    def claim(self, embedder: str, limit: int) -> Iterator[EmbedBatch | None]:
         """Have up to `limit` records that need a vector of an embedder to oneself, for the block."""
-        return claim(self._connections, embedder, limit)
+        try:
+            with claim(self._connections, embedder, limit) as batch:
+                yield batch
+        finally:
+            self._note_write()
 
     def upkeep(self, task: Task) -> Upkeep:
         """Do a piece of the background work."""
-        return self._upkeep.run(task)
+        if self.read_only:
+            raise Unavailable(STANDBY)
+        try:
+            return self._upkeep.run(task)
+        finally:
+            self._note_write()
 
     def rebuild(self, embedder: str | None, progress: Progress | None = None, *, vectors: bool = False) -> None:
         """Rebuild everything derived."""
         self._upkeep.rebuild(embedder, progress, vectors=vectors)
+        self._note_write()
 
     def close(self) -> None:
         """Close the connections."""
+        if self._replica is not None:
+            self._replica.close()
         self._connections.close()

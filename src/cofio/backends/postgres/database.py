@@ -94,20 +94,26 @@ class FirstAnswer:
 class Connections:
     """The connections that a process has to one store."""
 
-    def __init__(self, address: ServerAddress, *, sync: str, size: int = POOL_SIZE) -> None:
+    def __init__(
+        self, address: ServerAddress, *, sync: str, size: int = POOL_SIZE, patience: float | None = None
+    ) -> None:
+        """`patience` is how many seconds a caller waits for a connection, if not as long as others do."""
         self.schema = address.schema
+        self.conninfo = address.conninfo
         self._address = address
         self._sync = sync
         self._statements: dict[str, str] = {}
         self.vector_schema = "public"
         """The schema of the database that pgvector is in."""
+        self.read_only = False
+        """Whether they lead to a standby, where nothing can be changed."""
         self.known_scopes: set[bytes] = set()
         """Paths that are likely to be in the table of scopes: a transaction that finds one missing runs again."""
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             address.conninfo,
             min_size=0,
             max_size=size,
-            timeout=PATIENCE,
+            timeout=PATIENCE if patience is None else patience,
             max_idle=60.0,
             reconnect_timeout=PATIENCE,
             open=False,
@@ -182,6 +188,11 @@ class Connections:
         with translate_errors(self._address):
             return retry(run)
 
+    def fetch_once(self, statement: str, values: Sequence[object] = (), *, patience: float) -> list[tuple[Any, ...]]:
+        """Run one statement as `fetch` does, but once, on a connection that is there within so many seconds."""
+        with translate_errors(self._address), self._lend(patience) as connection:
+            return self.execute(connection, statement, values).fetchall()
+
     def transact(self, opening: str, work: Callable[[Connection, FirstAnswer], T]) -> T:
         """Return what `work` does in a transaction, which begins with the statement `opening`, and is then committed.
 
@@ -239,16 +250,16 @@ class Connections:
             return self.execute(connection, statement, values).fetchall()
 
     @contextmanager
-    def _lend(self) -> Iterator[Connection]:
+    def _lend(self, patience: float | None = None) -> Iterator[Connection]:
         """Lend a connection of the pool, which has not been closed by the server while it lay idle.
 
         The pool has a check of its own, which waits longer and longer between two connections that fail it.
         """
-        connection = self._pool.getconn()
+        connection = self._pool.getconn(patience)
         while connection.closed or _has_input(connection.fileno()):  # one that lies idle has nothing else to say
             connection.close()
             self._pool.putconn(connection)
-            connection = self._pool.getconn()
+            connection = self._pool.getconn(patience)
         try:
             with connection:  # which undoes a transaction that is open, and leaves the connection open
                 yield connection

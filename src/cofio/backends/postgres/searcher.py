@@ -22,7 +22,7 @@ from ..store_time import compute_store_time
 from .conditions import SEARCHABLE, Values, select_scopes, select_time, within
 from .database import Connection, Connections, FirstAnswer
 from .record_rows import COLUMNS, OPEN_SNAPSHOT, number_term
-from .vector_rows import UnembeddedRecords, encode_vector, find_unembedded
+from .vector_rows import FindWriter, UnembeddedRecords, encode_vector, find_unembedded
 
 if TYPE_CHECKING:
     from ...values.changes import Vector
@@ -65,8 +65,12 @@ _TELLING = f"(SELECT sum(weight) FROM (SELECT weight FROM word ORDER BY weight D
 class PostgresSearcher:
     """A search within one Bounds, on the snapshot that its last `candidates` or `nearest` took."""
 
-    def __init__(self, connections: Connections, bounds: Bounds, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self, connections: Connections, bounds: Bounds, clock: Callable[[], datetime], find_writer: FindWriter
+    ) -> None:
+        """`find_writer` gives connections on which something can be changed: these may lead to a standby."""
         self._connections = connections
+        self._find_writer = find_writer
         self._bounds = bounds
         self._clock = clock
         self._snapshot = ExitStack()
@@ -130,8 +134,9 @@ class PostgresSearcher:
         """Return records that have no vector of their present text."""
         self._leave_snapshot()
         return find_unembedded(
-            self._connections, embedder, self._bounds, to_micros(self._clock()), limit=limit, most=most
-        )
+            self._connections, embedder, self._bounds, to_micros(self._clock()), self._find_writer, limit=limit,
+            most=most,
+        )  # fmt: skip
 
     def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:
         """Return the records near these under the same parent, but for those already weighed as candidates."""
@@ -297,10 +302,10 @@ class PostgresSearcher:
 
 @contextmanager
 def open_searcher(
-    connections: Connections, bounds: Bounds, clock: Callable[[], datetime]
+    connections: Connections, bounds: Bounds, clock: Callable[[], datetime], find_writer: FindWriter
 ) -> Iterator[PostgresSearcher]:
     """A search within bounds, which leaves its snapshot at the end."""
-    searcher = PostgresSearcher(connections, bounds, clock)
+    searcher = PostgresSearcher(connections, bounds, clock, find_writer)
     try:
         yield searcher
     finally:

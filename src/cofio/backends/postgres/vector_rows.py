@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ...text.tokenizer import build_embed_text
 from ...values.errors import Unavailable
@@ -18,6 +18,8 @@ from .database import Connection, Connections
 if TYPE_CHECKING:
     from ...values.changes import Vector
 
+FindWriter: TypeAlias = "Callable[[], Connections]"
+"""Gives connections on which something can be changed, where those at hand may lead to a standby."""
 LEASE = "5 minutes"  # that a claim holds, if the process that has it ends without a word
 _KINDS = "kind NOT IN ('{}')".format("', '".join(sorted(NOT_SEARCHABLE)))
 _REGISTER = "INSERT INTO @embedder (name) VALUES ($1) ON CONFLICT (name) DO NOTHING"
@@ -132,37 +134,47 @@ def claim(connections: Connections, embedder: str, limit: int) -> Iterator[Embed
 class UnembeddedRecords:
     """Records that a search is about to miss, for which it may make vectors itself."""
 
-    def __init__(self, connections: Connections, embedder: str, rows: Sequence[tuple[int, int, int, str]]) -> None:
-        self._connections = connections
+    def __init__(self, find_writer: FindWriter, embedder: str, rows: Sequence[tuple[int, int, int, str]]) -> None:
+        self._find_writer = find_writer
         self._embedder = embedder
         self._rows = rows
         self.texts = tuple(row[3] for row in rows)
 
     def store(self, vectors: Vector) -> bool:
         """Store the vectors of the first of the texts; whether they are stored."""
+        connections = self._find_writer()
         try:
-            ((number, dimensions, _),) = self._connections.fetch(_FIND, (self._embedder,))
+            ((number, dimensions, _),) = connections.fetch(_FIND, (self._embedder,))
             if dimensions not in (0, vectors.shape[1]):
                 return False  # all others would have to be dropped, for which someone should not wait
-            register(self._connections, self._embedder, vectors.shape[1])
-            with self._connections.borrow() as connection, connection.transaction():
+            register(connections, self._embedder, vectors.shape[1])
+            with connections.borrow() as connection, connection.transaction():
                 # Someone who writes may have locked a record: a search does not wait for it.
                 connection.execute("SET LOCAL lock_timeout = '20ms'")
                 connection.execute("SET LOCAL synchronous_commit = off")
-                _store(self._connections, connection, number, self._rows[: len(vectors)], vectors)
+                _store(connections, connection, number, self._rows[: len(vectors)], vectors)
         except (Unavailable, ValueError):
             return False
         return True
 
 
 def find_unembedded(
-    connections: Connections, embedder: str, bounds: Bounds, clock: int, *, limit: int, most: int
+    connections: Connections,
+    embedder: str,
+    bounds: Bounds,
+    clock: int,
+    find_writer: FindWriter,
+    *,
+    limit: int,
+    most: int,
 ) -> UnembeddedRecords | None:
     """Return up to `limit` records within bounds that have no vector of their present text.
 
-    `clock` is the time of this machine. Those that stand under no other come first, then the newest. None when there
-    are none, or more than `most`.
+    Their vectors are stored on connections from `find_writer`. `clock` is the time of this machine. Those that stand
+    under no other come first, then the newest. None when there are none, or more than `most`.
     """
+    if connections.read_only and not _find_filled(connections, embedder):
+        connections = find_writer()  # it has to be noted first what lacks a vector
     number = fill(connections, embedder)
     values = Values(number, most + 1, limit)
     condition = within(bounds, select_time(clock, values), values, scope=False)
@@ -178,7 +190,7 @@ def find_unembedded(
     if not rows or rows[0][-1] > most:
         return None
     found = [(row[0], row[1], row[2], text) for row in rows if (text := _get_text(row[:-1]))]
-    return UnembeddedRecords(connections, embedder, found) if found else None
+    return UnembeddedRecords(find_writer, embedder, found) if found else None
 
 
 def store_precomputed(
@@ -225,7 +237,12 @@ def _register(connections: Connections, connection: Connection, name: str, width
 
 
 def fill(connections: Connections, name: str) -> int:
-    """Return an embedder's number; if it is new, all records are noted that need a vector of it."""
+    """Return an embedder's number; if it is new, all records are noted that need a vector of it.
+
+    On a standby, where nothing can be noted, an embedder that is new has the number 0.
+    """
+    if connections.read_only:
+        return _find_filled(connections, name)
     number, _, is_filled = _find(connections, name)
     if not is_filled:
         connections.fetch(_NOTE_SINCE, (number,))
@@ -234,6 +251,12 @@ def fill(connections: Connections, name: str) -> int:
         if is_settled:
             connections.fetch("UPDATE @embedder SET filled = true WHERE no = $1", (number,))
     return number
+
+
+def _find_filled(connections: Connections, name: str) -> int:
+    """Return the number of an embedder if all records are noted that need a vector of it, else 0."""
+    found = connections.fetch(_FIND, (name,))
+    return int(found[0][0]) if found and found[0][2] else 0
 
 
 def drop_vectors(connections: Connections, embedders: Sequence[int]) -> None:

@@ -92,6 +92,20 @@ class SqliteBackend:
         """Whether it can be read and not be changed."""
         return self._database.read_only
 
+    @property
+    def shared(self) -> None:
+        """Nothing: all who open the folder have the files in it."""
+        return None
+
+    @property
+    def replica(self) -> None:
+        """None: there is one store."""
+        return None
+
+    def run_on_replica(self, work: Callable[[], T]) -> T:
+        """What `work` returns."""
+        return work()
+
     def verify(self) -> None:
         """Verify that the store is still where it was opened."""
         self._database.verify()
@@ -161,12 +175,12 @@ class SqliteBackend:
             ):
                 yield row[:-1], read_given(connection, row[0]) if row[-1] else {}
 
-    def dump(self) -> Iterator[StorePart]:
+    def dump(self) -> Generator[StorePart]:
         """All that the store holds, as of one moment."""
         from .dump import dump  # which needs numpy
 
         with self._database.snapshot() as connection:
-            yield from dump(connection, self._clock())
+            yield from dump(connection)
 
     # Derived work.
 

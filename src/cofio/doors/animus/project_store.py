@@ -8,8 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...config.settings import Settings
-from ...engine.opening import exists, resolve_store
+from ...engine.opening import exists, load_settings, resolve_store
 from ...values.errors import CofioError, Invalid, Unavailable
 
 if TYPE_CHECKING:
@@ -54,7 +53,7 @@ class ProjectStore:
             raise Unavailable(f"the project root {self._root} is not a folder")
         from ...engine.engine import Engine
 
-        return Engine.open(address, settings=Settings.load(address.home), clock=self._clock)
+        return Engine.open(address, settings=load_settings(address), clock=self._clock)
 
     def close(self) -> None:
         """Close the memory; where many short processes wrote and none stayed to index it, index it first."""

@@ -136,12 +136,13 @@ def _offer(values: Iterable[str]) -> Completer:
 
 def _list_tokens(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Candidates:
     from ...engine.opening import resolve_store
-    from ..web.tokens import Tokens
+    from ..web.tokens import open_tokens
 
     if parsed_args.verb != "rm":
         return {}
     try:
-        return {each.name: each.made for each in Tokens(resolve_store(parsed_args.store).home).all()}
+        with open_tokens(resolve_store(parsed_args.store), make=False) as tokens:
+            return {each.name: each.made for each in tokens.all()}
     except CofioError:
         return {}
 

@@ -9,14 +9,20 @@ import sys
 from argparse import Namespace
 from dataclasses import fields
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
+from ...config.address import StoreAddress
 from ...config.notices import sanitize
 from ...config.settings import RawSettings, Settings, gather
 from ...config.toml_files import FILE
-from ...engine.opening import resolve_store
+from ...engine.opening import open_shared_values, read_agreement, resolve_store
 from ...system.user_folders import find_config_folder
+from ...values.errors import Invalid, Unavailable
 from ...values.records import Json
 from .terminal import choose_output, note
+
+if TYPE_CHECKING:
+    from ...backends.interface import SharedValues
 
 MEANINGS = {
     "embedder": 'What makes vectors: "minilm", "remote" (an OpenAI-compatible endpoint), "none".',
@@ -43,6 +49,8 @@ MEANINGS = {
     "llm_api_key": "Its key. Better in the variable COFIO_LLM_API_KEY, together with COFIO_LLM_BASE_URL.",
     "llm_budget": 'The most that the model may be asked on one day, or "off" for no limit.',
     "fetch": 'What content items may point at: "off", or hosts and folders, as "docs.example.org, /srv/inbox".',
+    "read_store": 'A standby of the database that answers reads, as "postgresql://me@replica.example/memory".',
+    "replica_lag": "Seconds that an answer of the standby may be old.",
 }
 """What each setting is for, in a line."""
 UNSET = {"docs": "true", "workers": "2"}
@@ -51,13 +59,16 @@ _USERINFO = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
 def show_config(args: Namespace) -> int:
-    """Show the settings in force, or print a sample file."""
+    """Show the settings in force, set what servers have in common, or print a sample file."""
+    if args.verb is not None:
+        return change_agreement(args)
     if args.sample:
         print_sample(args)
         return 0
     address = resolve_store(args.store)
     home = address.home
-    settings, gathered = Settings.load(home), gather(home)
+    shared = _read_agreement(address)
+    settings, gathered = Settings.load(home, shared=shared), gather(home, shared=shared)
     values = {
         each.name: (_mask(each.name, getattr(settings, each.name)), _find_origin(each.name, gathered))
         for each in fields(Settings)
@@ -81,6 +92,42 @@ def show_config(args: Namespace) -> int:
         f"{'read from ' + ' and '.join(read) if read else 'no file sets anything'}; `cofio config --sample` prints one"
     )
     return 0
+
+
+def change_agreement(args: Namespace) -> int:
+    """Set, or leave open, a setting that all servers of a memory have in common."""
+    address = resolve_store(args.store)
+    with open_shared_values(address) as shared:
+        if shared is None:
+            raise Invalid(
+                "store", f"the settings of a memory in a folder are in {address.home / FILE}: write them there"
+            )
+        value = _change(shared, args.name, args.value if args.verb == "set" else None)
+    shown = "is open" if value is None else f"= {json.dumps(value, ensure_ascii=False)}"
+    choose_output(as_json=args.json).print_done(f"{args.name} {shown}", name=args.name, value=value)
+    note("servers take it up when they are started again")
+    return 0
+
+
+def _change(shared: SharedValues, name: str, text: str | None) -> Json:
+    """Set a setting, or leave it open; its value. With no text for `vault`, whichever server asks next may keep it."""
+    if name == "vault" and text is None:
+        from ...vault.ownership import release_vault
+
+        release_vault(shared)
+        return None
+    from ...engine.agreement import set_agreed
+
+    return cast(Json, set_agreed(shared, name, text))
+
+
+def _read_agreement(address: StoreAddress) -> dict[str, object] | None:
+    """What servers have in common, as far as the database can be asked."""
+    try:
+        return read_agreement(address)
+    except Unavailable as error:
+        note(f"what the servers of this memory have in common is not known: {error}")
+        return {}
 
 
 def print_sample(args: Namespace) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from ...config.address import StoreAddress
 from ...config.settings import Settings
+from ...engine import opening
 from ...engine.engine import Engine
 from ...engine.opening import check_absence, exists, find_loss, resolve_store
 from ...values.errors import Unavailable
@@ -22,7 +23,7 @@ FEW = 64  # records that a command embeds before it ends: a wait of a second or 
 def load_settings(args: Namespace) -> tuple[StoreAddress, Settings]:
     """The address of the memory, which may not be there yet, and its settings."""
     address = resolve_store(args.store)
-    settings = Settings.load(address.home)
+    settings = opening.load_settings(address)
     if "allow_secrets" in args and args.allow_secrets:
         settings = replace(settings, allow_secrets=True)
     return address, settings

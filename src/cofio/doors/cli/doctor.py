@@ -104,21 +104,23 @@ def check_memory(args: Namespace) -> int:
     try:
         with open_memory(args) as engine, Bar("checking") as bar:
             within = engine.check(bar)
-            problems = faults = _find_faults_around(address) + vault_commands.find_faults(engine, home) + within
+            tokens = Tokens(engine.shared or home)
+            problems = faults = _find_faults_around(address, tokens) + vault_commands.find_faults(engine, home) + within
             fix = args.fix and not engine.read_only
             if args.fix and not fix:
                 warnings.append("nothing can be mended: the memory is read-only here")
             if faults and fix:
                 home.chmod(0o700)
-                Tokens(home).make_private()
+                tokens.make_private()
                 if within:
                     engine.reindex(bar)
-                problems = _find_faults_around(address) + vault_commands.find_faults(engine, home) + engine.check(bar)
+                problems = _find_faults_around(address, tokens) + vault_commands.find_faults(engine, home)
+                problems += engine.check(bar)
                 mended = [fault for fault in faults if fault not in problems]
             if fix:
                 engine.scrub()
-            remains = _describe_remains(engine)
-            numbers, internal = engine.stats(), count_internal(engine)
+            remains = _describe_remains(engine, address)
+            numbers, internal, server = engine.stats(), count_internal(engine), engine.examine()
             if settings.llm_base_url:
                 facts["llm"] = _describe_llm(engine, settings)
         facts["records"] = _describe_records(numbers, internal)
@@ -126,18 +128,19 @@ def check_memory(args: Namespace) -> int:
         waits = f"{render_record_count(numbers.waiting_for_vectors)} waiting for a vector"
         facts["embedder"] = f"{numbers.embedder}, {waits}"
         facts["deleted"] = remains
+        facts |= server.facts
+        warnings += server.warnings
         if settings.embedder != "none" and numbers.meaning != "on":
             warnings.append(f"meaning is {numbers.meaning}; until then records are found by their words only")
     except Unavailable as error:
         if not exists(address):
             raise
-        problems = [*(problems or _find_faults_around(address)), str(error)]
+        problems = [*(problems or _find_faults_around(address, Tokens(home))), str(error)]
     state = read_state(settings.models_folder)
     words = {"ready": "installed", "missing": "not installed", "fetching": f"being fetched ({state.percent})"}
     words |= {"failed": f"not installed: {state.reason}", "unreadable": state.reason}
     facts["model"] = words[state.kind]
-    facts["permissions"] = f"{home.stat().st_mode & 0o777:04o}"
-    facts["disk"] = f"{render_size(shutil.disk_usage(home).free)} free"
+    facts |= _describe_home(address)
     if leftover := find_telemetry():
         facts["telemetry"] = (
             f"off; {leftover} is what onnxruntime gathered before cofio turned that off, or for another program. "
@@ -149,8 +152,20 @@ def check_memory(args: Namespace) -> int:
     return 1 if problems else 0
 
 
-def _describe_remains(engine: Engine) -> str:
+def _describe_home(address: StoreAddress) -> dict[str, str]:
+    """The folder that the memory is in, or that a server has its settings and tokens in, if it is there yet."""
+    home = address.home
+    where = {"home": str(home)} if address.folder is None else {}
+    if not home.exists():
+        return where
+    mode, free = home.stat().st_mode & 0o777, shutil.disk_usage(home).free
+    return {**where, "permissions": f"{mode:04o}", "disk": f"{render_size(free)} free"}
+
+
+def _describe_remains(engine: Engine, address: StoreAddress) -> str:
     """Whether files still hold what was deleted."""
+    if address.folder is None:
+        return "is cleared by the server's VACUUM, which `cofio doctor --fix` runs now"
     remains = engine.remains()
     if not remains:
         return "nothing of it is left in the index"
@@ -169,15 +184,17 @@ def _describe_llm(engine: Engine, settings: Settings) -> str:
     return f"{settings.llm_model}, {len(jobs):,} stretches of conversation wait for it{why}"
 
 
-def _find_faults_around(address: StoreAddress) -> list[str]:
+def _find_faults_around(address: StoreAddress, tokens: Tokens) -> list[str]:
     """What is wrong around the memory rather than in it."""
-    faults, home = [], address.home
+    faults, home = list[str](), address.home
+    if not home.exists():  # as on a machine from which the database was not used yet
+        return faults
     mode, free = home.stat().st_mode & 0o777, shutil.disk_usage(home).free
     if mode & 0o077 and has_permissions():
         faults.append(f"others may look into {home}: its permissions are {mode:04o}, not 0700")
     if free < LEAST_SPACE:
         faults.append(f"the disk of {home} has only {render_size(free)} left; free some space")
-    return [*faults, *filter(None, [find_loss(address)]), *Tokens(home).check()]
+    return [*faults, *filter(None, [find_loss(address)]), *tokens.check()]
 
 
 def manage_model(args: Namespace) -> int:

@@ -13,8 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ...config.address import StoreAddress
-from ...config.settings import Settings
-from ...engine.opening import resolve_store
+from ...engine.opening import load_settings, open_shared_values, resolve_store
 from ...values.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def serve_mcp(args: Namespace) -> int:
     from ..mcp.stdio import run
 
     address = resolve_store(args.store)
-    settings = Settings.load(address.home)
+    settings = load_settings(address)
     if args.structured:
         settings = replace(settings, structured=True)
     return run(address, settings, allow_secrets=args.allow_secrets or settings.allow_secrets)
@@ -46,7 +45,7 @@ def serve_http(args: Namespace) -> int:
     from ..web.options import ServerOptions
 
     address = resolve_store(args.store)
-    settings = Settings.load(address.home)
+    settings = load_settings(address)
     workers = supervisor.choose_workers(settings.workers if args.workers is None else args.workers)
     options = ServerOptions(
         address=address,
@@ -56,6 +55,11 @@ def serve_http(args: Namespace) -> int:
         names=tuple(args.allow_host),
         origins=tuple(args.allow_origin),
     )
+    with open_shared_values(address) as shared:
+        if shared is not None:
+            from ...engine.agreement import agree
+
+            agree(shared, options.settings)
     try:
         code = _run_server(options, workers, lambda url: _announce(args, address, url))
     except KeyboardInterrupt:  # as uvicorn ends after Ctrl-C, once all is closed

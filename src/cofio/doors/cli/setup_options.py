@@ -23,6 +23,20 @@ def add_commands(commands: Commands) -> None:
         run="config:show_config",
     )
     config.add_argument("--sample", action="store_true", help="print a cofio.toml with every setting, as comments")
+    verbs = commands.add_verbs(config, required=False)
+    choose = verbs.add(
+        "set",
+        "Set what all servers of a memory on PostgreSQL have in common, from their next start on.",
+        "cofio config set timezone Europe/Oslo --store postgresql://me@db.example/memory",
+    )
+    choose.add_argument("name", metavar="SETTING", help="the setting's name, as in cofio.toml")
+    choose.add_argument("value", metavar="VALUE", help="what all servers are to have")
+    clear = verbs.add(
+        "unset",
+        "Let the next server that starts say what all have in common.",
+        "cofio config unset timezone --store postgresql://me@db.example/memory",
+    )
+    clear.add_argument("name", metavar="SETTING", help="the setting's name, as in cofio.toml")
     trust = commands.add(
         "trust",
         "Let the settings, prompts and vault of a memory that was not made here count, as they are now.",

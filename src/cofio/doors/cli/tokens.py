@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from argparse import Namespace
 
+from ...config.address import StoreAddress
 from ...engine.opening import resolve_store
 from ...values.errors import Conflict, NotFound
-from ..web.tokens import FILE, Access, Tokens
+from ..web.tokens import FILE, Access, Tokens, open_tokens
 from .parser import report_misuse
 from .terminal import choose_output, note
 
@@ -16,7 +17,11 @@ def manage_tokens(args: Namespace) -> int:
     if args.verb == "add" and args.project is not None and args.app is None:
         return report_misuse(args, "--project needs --app: the app that it is a project of")
     address = resolve_store(args.store)
-    tokens = Tokens(address.home)
+    with open_tokens(address, make=args.verb == "add") as tokens:
+        return _run_verb(args, address, tokens)
+
+
+def _run_verb(args: Namespace, address: StoreAddress, tokens: Tokens) -> int:
     out = choose_output(as_json=args.json)
     try:
         if args.verb == "add":
@@ -29,8 +34,8 @@ def manage_tokens(args: Namespace) -> int:
             tokens.remove(args.name)
             out.print_done(f"ended the token {args.name}", removed=args.name)
             if not tokens.all():
-                file = address.home / FILE
-                note(f"it was the last: clients are let in again once there is another, or {file} is removed")
+                way = "" if address.folder is None else f", or {address.home / FILE} is removed"
+                note(f"it was the last: clients are let in again once there is another{way}")
         else:
             entries = tokens.all()
             if not entries and not args.json:

@@ -104,7 +104,9 @@ def call_tool(
     try:
         validated = validate_arguments(name, tool.input, arguments)
         admit("mcp", tool.stores(validated), allow=allow_secrets)
-        return tool.run(engine(), validated)
+        memory = engine()
+        run = partial(tool.run, memory, validated)
+        return memory.run_on_replica(run) if tool.reads else run()
     except BadArguments as error:
         return Answer(str(error), is_error=True)
     except CofioError as error:

@@ -63,6 +63,14 @@ class ModelHealth(BaseModel):
     waiting: int = Field(description="How much there is for it to do.")
 
 
+class ReplicaHealth(BaseModel):
+    """How the standby is getting on that answers reads."""
+
+    status: Literal["ok", "unused"] = Field(description="Whether reads go to it at the moment.")
+    lag: float | None = Field(description="Seconds that it was behind at most; null when that is not known.")
+    reason: str = Field(default="", description="Why no reads go to it.")
+
+
 class Health(BaseModel):
     """A server that is up."""
 
@@ -73,6 +81,9 @@ class Health(BaseModel):
     cascade: IndexHealth = Field(description="The way from what is written to what is found.")
     memorize_queue: QueueHealth = Field(description="The requests that were answered with 202.")
     model: ModelHealth | None = Field(default=None, description="How the model is getting on; only where there is one.")
+    replica: ReplicaHealth | None = Field(
+        default=None, description="How the standby that answers reads is getting on; only where there is one."
+    )
 
 
 def describe_health(engine: Engine, jobs: JobQueue, zone: tzinfo, *, has_model: bool) -> Data:
@@ -96,6 +107,10 @@ def describe_health(engine: Engine, jobs: JobQueue, zone: tzinfo, *, has_model: 
     if has_model:
         model = {"status": "ok"} if state.trouble is None else {"status": "unavailable", "reason": state.trouble}
         health["model"] = {**model, "waiting": state.open_count}
+    if (replica := engine.replica) is not None:
+        lag = None if replica.lag is None else round(replica.lag, 3)
+        used = {"status": "ok"} if not replica.problem else {"status": "unused", "reason": replica.problem}
+        health["replica"] = {**used, "lag": lag}
     return health
 
 

@@ -175,7 +175,9 @@ class Door:
                 refusal = caller.token.find_refusal(app=request.app_id, project=request.project_id, writes=call.writes)
                 if refusal:
                     raise RequestError(403, refusal)
-            reply = call.does(self._operations, request, caller)
+            do = partial(call.does, self._operations, request, caller)
+            # What a call that changes something reads, it reads where it is changed.
+            reply = do() if call.writes else self.conversations.engine.run_on_replica(do)
         except Exception as error:  # every failure has its envelope, also an unexpected one
             failure = describe_failure(error)
             if failure.status >= 500:

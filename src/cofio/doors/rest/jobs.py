@@ -29,6 +29,7 @@ from ...values.records import Json, Kind, Record, Scope
 from ...values.scopes import CONVERSATIONS
 from ..web.failures import RequestError
 from . import tasks
+from .claims import Claims
 
 WORKERS = 4  # jobs at once: one that waits for a model does not keep the others
 AT_MODEL = WORKERS - 1  # of them, those that may wait for a model: there is always one for what clients wait for
@@ -36,6 +37,7 @@ SCAN_PAUSE = 60.0  # seconds between looks for what other servers left
 QUIET_SCANS = 4  # looks for silent sessions within the time after which one counts as silent
 SHORTEST_QUIET, LONGEST_QUIET = 0.1, 300.0  # seconds between them, at least and at most
 FIRST, LONGEST = 5.0, 3600.0  # seconds until a job that failed is tried again: at first, and at most
+SHORT = 0.1  # seconds until a job is looked at again that another server has just begun
 ATTEMPTS = 5  # at a task, before it counts as failed
 TRIES = 50  # at taking down how a task went, while other servers take down that they begin it
 RETRY_AFTER = 1  # seconds that a client is asked to wait when there is no room for its request
@@ -89,6 +91,7 @@ class Jobs:
         self._spending = spending
         self._quiet = quiet
         self._clock = clock
+        self._claims = Claims(conversations.engine)
         self._due: list[tuple[float, int, _Job]] = []
         self._due_lines: list[tuple[float, int, _Job]] = []
         self._at_model = 0
@@ -174,7 +177,8 @@ class Jobs:
     def _enqueue_all(self, scope: Scope, selection: AllOf | Where) -> None:
         engine = self._conversations.engine
         for record in engine.list(scope, kinds=(Kind.LEDGER,), filter=selection, limit=MAX_LIST, newest=False):
-            if record.key is not None:
+            is_for_others = self._spending is None and self._claims.are_shared and fields(record)["task"] == "refine"
+            if record.key is not None and not is_for_others:
                 project, session = tasks.get_project(record), str(fields(record)["session_id"])
                 is_task = fields(record).get("task") in tasks.TASK_TYPES
                 if is_task:
@@ -319,14 +323,17 @@ class Jobs:
         """
         conversations = self._conversations
         engine = conversations.engine
+        if wait := self._claims.measure_wait(task):
+            return wait
         attempts = int(str(fields(task)["attempts"])) + 1
         if attempts > ATTEMPTS:  # each time the server ended while it was at it
             self._fail(project, task, "no server could finish it", "attempts_exhausted")
             return None
-        (begun,) = engine.apply([tasks.mark_started(task)])
+        (begun,) = engine.apply([tasks.mark_started(task, self._claims.make())])
         assert isinstance(begun, Record)
         try:
-            result = self._carve_for(conversations, project, session, begun)
+            with self._claims.hold(begun):
+                result = self._carve_for(conversations, project, session, begun)
         except (Conflict, NotFound, Unavailable) as error:
             if engine.closed:
                 raise Unavailable("the store was closed") from error
@@ -393,13 +400,21 @@ class Jobs:
         job_record = conversations.engine.get(job.project.scope / "job", id, kind=Kind.LEDGER)
         if job_record is None or fields(job_record)["status"] in ("done", "failed"):
             return None
+        if wait := self._claims.measure_wait(job_record):
+            return wait
         attempts = int(str(fields(job_record)["attempts"])) + 1
-        job_record = _mark(conversations, job_record, status="running", attempts=attempts)
+        try:
+            job_record = _mark(
+                conversations, job_record, job_record.version, status="running", attempts=attempts,
+                **self._claims.make(),
+            )  # fmt: skip
+        except Conflict:  # another server was faster
+            return SHORT
         usage: Json = None
         pause = min(LONGEST, FIRST * 2.0 ** min(attempts - 1, 20))
         try:
             if fields(job_record)["task"] == "refine" and self._spending is not None:
-                with self._spending.count_usage() as spent:
+                with self._spending.count_usage() as spent, self._claims.hold(job_record):
                     done = conversations.refine(job.project, fields(job_record))
                 result, self.trouble = "refined" if done else "left as it is", None
                 usage = {"calls": spent().calls, "tokens": spent().tokens}
@@ -424,9 +439,9 @@ class Jobs:
         return None
 
 
-def _mark(conversations: Conversations, job: Record, **changes: Json) -> Record:
+def _mark(conversations: Conversations, job: Record, if_version: int | None = None, /, **changes: Json) -> Record:
     try:
-        return conversations.engine.edit(job.id, data={**fields(job), **changes})
+        return conversations.engine.edit(job.id, if_version=if_version, data={**fields(job), **changes})
     except NotFound:  # it was deleted with its session
         return job
 

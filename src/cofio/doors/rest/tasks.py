@@ -5,7 +5,7 @@ A task that is not finished stands in its session's line, under its session; a f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Literal, get_args
 
@@ -80,10 +80,10 @@ def count_waiting(engine: Engine, project: Project, session: str) -> int:
     return engine.count(get_line_scope(project, session), exact=True, kinds=(Kind.LEDGER,))
 
 
-def mark_started(task: Record) -> Edit:
-    """The change that takes down that a task is about to be carried out."""
+def mark_started(task: Record, claim: Mapping[str, Json] | None = None) -> Edit:
+    """The change that takes down that a task is about to be carried out, and who claims it."""
     attempts = int(str(fields(task)["attempts"])) + 1
-    data = {**fields(task), "status": "running", "attempts": attempts}
+    data = {**fields(task), "status": "running", "attempts": attempts, **(claim or {})}
     return Edit(id=task.id, fields={"data": data}, if_version=task.version)
 
 

@@ -15,13 +15,12 @@ from .tokens import FILE, Tokens
 BACKLOG = 1024  # connections that the system holds until a worker takes them
 
 
-def check_exposure(home: Path, host: str, names: Sequence[str]) -> bool:
+def check_exposure(tokens: Tokens, home: Path, host: str, names: Sequence[str]) -> bool:
     """See whether a server may listen there under these names; whether every client needs a token in any case.
 
     Raises:
         Unavailable: others could reach it and there is no token, or the tokens are known to others.
     """
-    tokens = Tokens(home)
     strict = not is_local(host) or not all(is_local(name) for name in names)
     if strict and not tokens.all():
         public_name = next((name for name in (host, *names) if not is_local(name)), host)

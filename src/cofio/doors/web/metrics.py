@@ -112,9 +112,15 @@ class _StoreCollector(Collector):
 
     def collect(self) -> Iterable[GaugeMetricFamily]:
         try:
-            stats = self._engine().stats()
+            engine = self._engine()
+            engine.verify()  # which takes a moment at most, also where a database is away
+            stats, replica = engine.stats(), engine.replica
         except Unavailable:  # then there is nothing to be said of it
             return
+        if replica is not None and replica.lag is not None:
+            yield GaugeMetricFamily(
+                "cofio_replica_lag_seconds", "Seconds that the standby was behind at most.", value=replica.lag
+            )
         yield GaugeMetricFamily("cofio_store_records", "Records in the store.", value=stats.records)
         yield GaugeMetricFamily(
             "cofio_store_waiting_for_vectors",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import signal
 import socket
@@ -49,11 +50,15 @@ from .metrics import Metrics
 from .options import ServerOptions
 from .origins import Origin
 from .overload import ServerLoad
-from .tokens import Token, Tokens
+from .tokens import Token, Tokens, open_tokens
 from .tracing import RequestTracer
+from .workers import Workers
 
 LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 GRACE = 5  # seconds that open requests have to end when the server is stopped
+HEALTH = "/health"
+TOKEN_PATIENCE = 5.0  # seconds that a request waits until it is known which tokens there are
+HEALTH_PATIENCE = 5.0  # seconds within which a memory that can be used answers
 PATIENCE = GRACE / 2  # of them, those in which a model may yet answer
 
 
@@ -97,6 +102,7 @@ class Guard:
         self._origins = frozenset(origins)
         self._tokens = tokens
         self._strict = strict
+        self._refresh: asyncio.Future[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it with why not."""
@@ -104,6 +110,8 @@ class Guard:
             await self._app(scope, receive, send)
             return
         try:
+            if scope["path"] != HEALTH:
+                await self._refresh_tokens()
             token = self._admit(scope)
         except RequestError as error:
             await self._render_refusal(scope, error)(scope, receive, send)
@@ -111,6 +119,24 @@ class Guard:
         # In a copy: a server need not make one of what the lifespan left, and the next request is someone else's.
         state = {**scope.get("state", {}), "token": token}
         await self._app({**scope, "state": state}, receive, send)
+
+    async def _refresh_tokens(self) -> None:
+        """See to it that the tokens are known as they are now, which may take a question to the database.
+
+        Raises:
+            RequestError: they cannot be read soon.
+        """
+        if self._tokens.is_current:
+            return
+        if self._refresh is None or self._refresh.done():  # all requests that wait for it share one
+            self._refresh = asyncio.ensure_future(asyncio.to_thread(self._tokens.refresh))
+            self._refresh.add_done_callback(_take_error)
+        try:
+            await asyncio.wait_for(asyncio.shield(self._refresh), TOKEN_PATIENCE)
+        except TimeoutError as error:
+            raise RequestError(503, "the tokens cannot be read: the database does not answer") from error
+        except Unavailable as error:
+            raise RequestError(503, str(describe_failure(error))) from error
 
     def _admit(self, scope: Scope) -> Token | None:
         """Return the token that a request may pass with; None when it shows none and needs none.
@@ -129,7 +155,7 @@ class Guard:
             if not self._lets_in(origin, f"{scope.get('scheme', 'http')}://{hosts[0]}"):
                 sentence = f"pages of {origin} may not use this server; its owner can let them with --allow-origin"
                 raise RequestError(403, sentence)
-        if scope["path"] == "/health":
+        if scope["path"] == HEALTH:
             return None
         token = self._find_token(headers)
         if token is not None and token.limits is not None and not _checks_tokens(scope["path"]):
@@ -172,6 +198,12 @@ class Guard:
         if scope["path"] in ("/mcp", memory_tool.PATH):
             return JSONResponse({"error": str(error)}, error.status, error.headers)
         return render_failure(scope, error, self._zone, now=self._clock())
+
+
+def _take_error(refresh: asyncio.Future[None]) -> None:
+    """Take the error of a question that no request waits for any more."""
+    if not refresh.cancelled():
+        refresh.exception()
 
 
 def _checks_tokens(path: str) -> bool:
@@ -229,11 +261,17 @@ def make_app(
         }  # fmt: skip
         return JSONResponse({"name": "cofio", "version": __version__, **addresses})
 
+    health_workers = Workers(1, "cofio-health")
+
     async def show_health(_: Request) -> JSONResponse:
+        # Beside the event loop, for which a database that is away must not be a reason to wait.
         try:
-            return JSONResponse({"status": "ok", **health()})
+            found = await asyncio.wait_for(health_workers.run(health), HEALTH_PATIENCE)
+        except TimeoutError:
+            return JSONResponse({"status": "unavailable", "reason": "the memory does not answer"}, 503)
         except Unavailable as error:
             return JSONResponse({"status": "unavailable", "reason": str(describe_failure(error))}, 503)
+        return JSONResponse({"status": "ok", **found})
 
     async def render_error(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -241,7 +279,7 @@ def make_app(
 
     all_routes = [
         Route("/", show_home),
-        Route("/health", show_health),
+        Route(HEALTH, show_health),
         Route("/mcp", mcp_door),
         *routes,
         *calls,
@@ -278,7 +316,8 @@ def run(options: ServerOptions, *, ready: Callable[[str], None]) -> int:
     log_to_stderr()
     share_heaps()
     settings, home = options.settings, options.address.home
-    strict = check_exposure(home, options.host, options.names)
+    with open_tokens(options.address) as tokens:
+        strict = check_exposure(tokens, home, options.host, options.names)
     fetch_policy = FetchPolicy.parse(settings.fetch)  # refused before a store is made
     memory = Memory(options.address, settings, say=say)
     assistant = open_assistant(settings, home, lambda: memory.engine)
@@ -336,7 +375,7 @@ def build_application(
     return make_app(
         make_server(Handlers(surface, load)), routes=routes, calls=door.make_routes(),
         under={threads.PREFIX: threads.Door(lambda: memory.engine, settings.zone, load)}, metrics=metrics,
-        hosts={*LOCAL, *own, *names}, tokens=Tokens(options.address.home), strict=strict,
+        hosts={*LOCAL, *own, *names}, tokens=Tokens(memory.engine.shared or options.address.home), strict=strict,
         proxies=[name for name in names if not is_local(name)], origins=options.origins, zone=settings.zone,
         health=check_health, share_sessions=share_sessions, load=load,
     )  # fmt: skip

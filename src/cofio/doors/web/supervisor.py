@@ -28,6 +28,7 @@ from .board import Board, SharedCounts
 from .listener import BACKLOG, check_exposure, open_listener, render_url
 from .logs import log_to_stderr
 from .options import ServerOptions
+from .tokens import open_tokens
 
 GRACE = 5.0  # seconds that open requests have to end when the server is stopped
 PATIENCE = GRACE / 2  # of them, those in which a model may yet answer
@@ -62,7 +63,8 @@ def run(options: ServerOptions, workers: int, *, ready: Callable[[str], None]) -
         Unavailable: the address is taken, others could reach it and there is no token, or the store cannot be used.
     """
     log_to_stderr()
-    check_exposure(options.address.home, options.host, options.names)
+    with open_tokens(options.address) as tokens:
+        check_exposure(tokens, options.address.home, options.host, options.names)
     if options.settings.fetch.strip() not in ("", "off"):
         from ...content import FetchPolicy
 

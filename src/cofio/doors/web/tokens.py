@@ -1,22 +1,26 @@
-"""The tokens that clients of the server show: kept as hashes, in a file of the store that only its owner reads."""
+"""The tokens that clients of the server show, kept as hashes: in a file that only its owner reads, or in the database
+of a store that several machines share.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import json
-import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
+from ...config.address import StoreAddress
 from ...config.trust import is_new, mark_made
+from ...engine.opening import exists, open_shared_values
 from ...system.atomic_files import replace_path
 from ...system.disk import has_permissions, is_link
 from ...system.locks import lock_folder
@@ -24,7 +28,13 @@ from ...system.safe_files import read_file
 from ...values.errors import Conflict, Invalid, NotFound, Unavailable
 from ...values.records import check_text
 
+if TYPE_CHECKING:
+    from ...backends.interface import SharedValues
+
 FILE = "tokens.json"
+SHARED = "tokens"  # under which they stand in a database
+FRESH = 1.0  # seconds for which the tokens of a database are known, once they were read
+TRIES = 50  # at a change of them, while others change them, too
 PREFIX = "cofio_"
 LONGEST = 16 * 2**20  # bytes of the file
 MAX_NAME = 100
@@ -84,35 +94,62 @@ class Token:
         return f"this token is limited to {self.limits}; it may not {beyond}"
 
 
-class Tokens:
-    """The tokens of one store. A change holds for running servers from the next request on."""
+class TokenStorage(Protocol):
+    """Where the tokens of one store are kept."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._path = folder / FILE
-        self._stamp: tuple[int, int, int] | None = None
-        self._tokens: tuple[Token, ...] = ()
+    @property
+    def is_current(self) -> bool:
+        """Whether `read` knows of the changes that others made, without `refresh`."""
+
+    def refresh(self) -> None:
+        """Find out what others have changed."""
+
+    def read(self) -> tuple[Token, ...] | None:
+        """Every token; None when there never was one.
+
+        Raises:
+            Unavailable: they cannot be understood, so no token is accepted.
+        """
+
+    def change(self, work: Callable[[list[Token]], None]) -> None:
+        """Let `work` change the tokens in place, and keep them; it may run several times."""
+
+    def check(self) -> list[str]:
+        """What is wrong with them, in sentences that say what to do."""
+
+
+class Tokens:
+    """The tokens of one store. Running servers know of a change at once or, by a database, within `FRESH` seconds."""
+
+    def __init__(self, place: Path | SharedValues) -> None:
+        """`place` is the store's folder or, of a store that several machines share, what they have in common."""
+        self._storage: TokenStorage = TokenFile(place) if isinstance(place, Path) else TokenRow(place)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether changes that others made are known; otherwise `refresh` finds out, for which a server may wait."""
+        return self._storage.is_current
+
+    def refresh(self) -> None:
+        """Find out what others have changed.
+
+        Raises:
+            Unavailable: the database cannot be reached, or the tokens cannot be understood.
+        """
+        self._storage.refresh()
 
     def all(self) -> tuple[Token, ...]:
         """Every token, as kept.
 
         Raises:
-            Unavailable: the file cannot be understood, so no token is accepted.
+            Unavailable: they cannot be understood, so no token is accepted.
         """
-        try:
-            status = self._path.lstat()
-        except FileNotFoundError:
-            self._stamp, self._tokens = None, ()
-            return ()
-        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-        if stamp != self._stamp:
-            self._tokens, self._stamp = self._read(), stamp
-        return self._tokens
+        return self._storage.read() or ()
 
     @property
     def are_required(self) -> bool:
         """Whether clients have to show a token: from the first on, also when the last has been ended."""
-        return bool(self.all()) or os.path.lexists(self._path)
+        return self._storage.read() is not None
 
     def find(self, text: str) -> Token | None:
         """The token that was shown; None when there is no such token."""
@@ -132,10 +169,13 @@ class Tokens:
         text = PREFIX + secrets.token_urlsafe(32)
         made = datetime.now(UTC).isoformat(timespec="seconds")
         token = Token(name=name, made=made, hash=_hash(text), app=app, project=project, access=access)
-        with self._edit() as tokens:
+
+        def append(tokens: list[Token]) -> None:
             if any(each.name == name for each in tokens):
                 raise Conflict(f"the token {name}")
             tokens.append(token)
+
+        self._storage.change(append)
         return text
 
     def remove(self, name: str) -> None:
@@ -144,11 +184,62 @@ class Tokens:
         Raises:
             NotFound: there is none of this name.
         """
-        with self._edit() as tokens:
+
+        def leave_out(tokens: list[Token]) -> None:
             others = [each for each in tokens if each.name != name]
             if len(others) == len(tokens):
                 raise NotFound(name)
             tokens[:] = others
+
+        self._storage.change(leave_out)
+
+    def check(self) -> list[str]:
+        """What is wrong with them, in sentences that say what to do; empty when nothing is, or there are none."""
+        return self._storage.check()
+
+    def make_private(self) -> None:
+        """Make the file that they are in, if there is one, readable by its owner alone."""
+        if isinstance(self._storage, TokenFile):
+            self._storage.make_private()
+
+
+class TokenFile:
+    """Tokens in a file of the store's folder, which is looked at by each call."""
+
+    is_current = True
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / FILE
+        self._stamp: tuple[int, int, int] | None = None
+        self._tokens: tuple[Token, ...] = ()
+
+    def refresh(self) -> None:
+        """Do nothing: there is nothing to wait for."""
+
+    def read(self) -> tuple[Token, ...] | None:
+        """Every token; None when there is no file."""
+        try:
+            status = self._path.lstat()
+        except FileNotFoundError:
+            self._stamp, self._tokens = None, ()
+            return None
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if stamp != self._stamp:
+            self._tokens, self._stamp = self._load(), stamp
+        return self._tokens
+
+    def change(self, work: Callable[[list[Token]], None]) -> None:
+        """Let `work` change the tokens in place, and keep them; one process at a time."""
+        new = is_new(self._folder)
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if new:
+            mark_made(self._folder)
+        with lock_folder(self._folder, wait=True):
+            tokens = list(self.read() or ())
+            work(tokens)
+            with replace_path(self._path) as file:
+                file.write(_encode(tokens).encode())
 
     def check(self) -> list[str]:
         """What is wrong with the file, in sentences that say what to do; empty when nothing is, or there is none."""
@@ -157,7 +248,7 @@ class Tokens:
             if not stat.S_ISREG(status.st_mode):
                 what = "a link" if is_link(status) else "no plain file"
                 return [f"{self._path} is {what}: remove it, and make the tokens anew"]
-            self.all()
+            self.read()
         except FileNotFoundError:
             return []
         except Unavailable as error:
@@ -173,28 +264,82 @@ class Tokens:
             if not self._path.is_symlink():
                 self._path.chmod(0o600)
 
-    def _read(self) -> tuple[Token, ...]:
+    def _load(self) -> tuple[Token, ...]:
         try:
-            content = json.loads(read_file(self._path, limit=LONGEST) or b"")
-            if not isinstance(content, list):
-                raise TypeError("it holds no list")
-            # A field that is not known here may be a limit: such a file is no more understood than one with a gap.
-            return tuple(Token(**each) for each in content)
+            return _decode(read_file(self._path, limit=LONGEST) or b"")
         except (ValueError, TypeError, RecursionError, Invalid, OSError) as error:
             raise Unavailable(f"{self._path} is damaged ({error}): remove it, and make the tokens anew") from error
 
-    @contextmanager
-    def _edit(self) -> Iterator[list[Token]]:
-        """The tokens, to be changed in place and then kept; one process at a time."""
-        new = is_new(self._folder)
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if new:
-            mark_made(self._folder)
-        with lock_folder(self._folder, wait=True):
-            tokens = list(self.all())
-            yield tokens
-            with replace_path(self._path) as file:
-                file.write(json.dumps([asdict(token) for token in tokens], indent=1).encode())
+
+class TokenRow:
+    """Tokens in the database, which is asked again when they were read some time ago."""
+
+    def __init__(self, shared: SharedValues) -> None:
+        self._shared = shared
+        self._read_at = float("-inf")
+        self._tokens: tuple[Token, ...] | None = None
+
+    @property
+    def is_current(self) -> bool:
+        """Whether they were read a moment ago."""
+        return time.monotonic() - self._read_at < FRESH
+
+    def refresh(self) -> None:
+        """Read them from the database."""
+        began = time.monotonic()
+        self._tokens = self._parse(self._shared.read(SHARED))
+        self._read_at = began
+
+    def read(self) -> tuple[Token, ...] | None:
+        """Every token as it was when they were last read; None when there never was one."""
+        if self._read_at == float("-inf"):
+            self.refresh()
+        return self._tokens
+
+    def change(self, work: Callable[[list[Token]], None]) -> None:
+        """Let `work` change the tokens in place, and keep them, unless others were faster: then once more."""
+        for _ in range(TRIES):
+            text = self._shared.read(SHARED)
+            tokens = list(self._parse(text) or ())
+            work(tokens)
+            if self._shared.replace(SHARED, text, _encode(tokens)):
+                self.refresh()
+                return
+        raise Unavailable("others change the tokens at the same moment: try again")
+
+    def check(self) -> list[str]:
+        """What is wrong with them, in sentences."""
+        try:
+            self.refresh()
+        except Unavailable as error:
+            return [f"{error}; until then no client is let in"]
+        return []
+
+    def _parse(self, text: str | None) -> tuple[Token, ...] | None:
+        try:
+            return None if text is None else _decode(text)
+        except (ValueError, TypeError, RecursionError, Invalid) as error:
+            raise Unavailable(
+                f"the tokens in the database are damaged ({error}): delete the row {SHARED!r} of the table shared, and"
+                " make the tokens anew"
+            ) from error
+
+
+@contextmanager
+def open_tokens(address: StoreAddress, *, make: bool = True) -> Iterator[Tokens]:
+    """The tokens of the store at an address, for a block. A database gets a store if it has none, and `make` says so.
+
+    Raises:
+        Unavailable: the database cannot be reached, or there is no store.
+    """
+    if address.folder is not None:
+        yield Tokens(address.folder)
+        return
+    if not make and not exists(address):
+        raise Unavailable(f"there is no memory in {address}: `cofio add` and `cofio serve` make one")
+    with open_shared_values(address) as shared:
+        assert shared is not None
+        yield Tokens(shared)
 
 
 def _check_name(field: str, name: str) -> None:
@@ -206,3 +351,15 @@ def _check_name(field: str, name: str) -> None:
 def _hash(token: str) -> str:
     # Of 256 random bits: there is nothing to guess, so a fast hash is enough.
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _encode(tokens: list[Token]) -> str:
+    return json.dumps([asdict(token) for token in tokens], indent=1)
+
+
+def _decode(text: str | bytes) -> tuple[Token, ...]:
+    content = json.loads(text)
+    if not isinstance(content, list):
+        raise TypeError("it holds no list")
+    # A field that is not known here may be a limit: such a file is no more understood than one with a gap.
+    return tuple(Token(**each) for each in content)

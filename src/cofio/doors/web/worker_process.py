@@ -34,6 +34,7 @@ from .options import ServerOptions
 from .overload import ServerLoad
 from .relay import Relay, answer_for
 from .server import PATIENCE, HttpServer, build_application
+from .tokens import Tokens
 
 
 def run_worker(
@@ -73,7 +74,8 @@ def run_worker(
         sessions = SharedSessions(member)
         application = build_application(
             options, memory, door, Metrics(lambda: memory.engine, member=member), load,
-            strict=check_exposure(home, options.host, options.names), listener=listener, share_sessions=sessions,
+            strict=check_exposure(Tokens(engine.shared or home), home, options.host, options.names),
+            listener=listener, share_sessions=sessions,
         )  # fmt: skip
         report = LoadReport(load, member.own_counts)
         server = WorkerServer(application, announce, door.stop_waiting, member, sessions, report)
