@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import io
+from collections.abc import Callable
+
+from tests.waiting import wait_until
 
 from cofio.config.address import StoreAddress
 from cofio.doors.cli import main
@@ -17,6 +20,13 @@ def add_token(store: StoreAddress, name: str) -> str:
 def remove_token(store: StoreAddress, name: str) -> None:
     """Take a token away."""
     _run(store, "rm", name)
+
+
+def hold(store: StoreAddress, condition: Callable[[], bool]) -> None:
+    """See that a change of the tokens counts: at once in a folder, and within a moment on a database."""
+    if store.folder is None:
+        wait_until(condition)
+    assert condition()
 
 
 def _run(store: StoreAddress, *words: str) -> str:
