@@ -144,7 +144,9 @@ FOLDER_ONLY = {
 """The files and folders of tests that need a folder, and why; a single test says so by the marker `folder_only`."""
 
 LONG = {
-    "library/delta": "hundreds of chains, which the checkpoints of tests/contract cover",
+    "doors/animus/test_process.py::test_a_hundred_processes_on_one_project_lose_nothing": "a hundred processes",
+    "doors/animus/test_process.py::test_it_is_gone_within_a_second": "eight processes with the model",
+    "doors/mcp/test_process.py::test_it_is_gone_within_a_second_of_stdin_closing": "four processes with the model",
 }
 """What takes too long to run on every backend each time: it runs on a folder, and on all in `make torture`."""
 
