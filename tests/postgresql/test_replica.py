@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,19 @@ def standby() -> Iterator[Standby]:
                 os.chown(path, 65534, 65534)
             who = {"user": 65534, "group": 65534, "extra_groups": []}
         options: dict[str, Any] = {"cwd": folder, **who}
-        copy = [tools / "pg_basebackup", "-d", primary, "-D", data, "-R", "-X", "stream", "-c", "fast", "--no-sync"]
+        copy: list[str | Path] = [
+            tools / "pg_basebackup",
+            "-d",
+            primary,
+            "-D",
+            data,
+            "-R",
+            "-X",
+            "stream",
+            "-c",
+            "fast",
+            "--no-sync",
+        ]
         subprocess.run(copy, check=True, capture_output=True, **options)
         settings = ["-c", "fsync=off", "-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={folder}"]
         with servers.running(
@@ -159,7 +172,7 @@ def test_an_own_write_is_found_though_the_standby_is_behind(engine: Engine, stan
             record = engine.write(HERE, text=f"walrus {number}")
             assert len(find(engine, "walrus")) == number + 2
             edited = engine.edit(record.id, text=f"walrus {number} again", if_version=record.version)
-            assert engine.run_on_replica(lambda edited=edited: engine.read(edited.id)) == edited
+            assert engine.run_on_replica(partial(engine.read, edited.id)) == edited
             assert engine.read(edited.id) == edited
             assert f"walrus {number} again" in find(engine, "again")
         with watch_reads() as ports:
