@@ -124,6 +124,12 @@ def find(engine: Engine, text: str) -> list[str]:
     return [hit.record.text for hit in engine.search(Query(text, mode="keyword", limit=1000, floor=0.0))]
 
 
+def is_used(engine: Engine) -> bool:
+    """Whether reads go to the standby at the moment."""
+    state = engine.describe_replica()
+    return state is not None and not state.problem
+
+
 @contextmanager
 def watch_reads() -> Iterator[list[str]]:
     """Gives the list of the servers that read-only transactions of this process go to, by their ports."""
@@ -159,9 +165,7 @@ def test_searches_go_to_the_standby_once_it_has_what_this_process_wrote(engine: 
         return {*ports} == {there}
 
     wait_until(is_there)
-    state = engine.replica
-    assert state is not None
-    assert state.problem == ""
+    assert is_used(engine)
 
 
 def test_an_own_write_is_found_though_the_standby_is_behind(engine: Engine, standby: Standby) -> None:
@@ -189,7 +193,13 @@ def test_what_another_process_wrote_is_found_when_the_time_is_over(store: StoreA
     ):
         writer.write(HERE, text="walrus first")
         standby.catch_up()
-        wait_until(lambda: find(reader, "walrus") and reader.replica is not None and not reader.replica.problem)
+        wait_until(
+            lambda: (
+                find(reader, "walrus")
+                and reader.describe_replica() is not None
+                and not reader.describe_replica().problem
+            )
+        )
         with standby.pause():
             writer.write(HERE, text="walrus second")
             written = time.monotonic()
@@ -198,12 +208,12 @@ def test_what_another_process_wrote_is_found_when_the_time_is_over(store: StoreA
                 if len(find(reader, "walrus")) == 2:
                     break
                 assert asked - written <= 1.0  # one that begins later cannot miss it
-            state = reader.replica
+            state = reader.describe_replica()
             assert state is not None
             assert "more than 1 seconds behind" in state.problem
             assert len(find(reader, "walrus")) == 2
         standby.catch_up()
-        wait_until(lambda: reader.replica is not None and not reader.replica.problem)
+        wait_until(lambda: is_used(reader))
 
 
 def test_a_change_reads_where_it_is_changed(engine: Engine, standby: Standby, store: StoreAddress) -> None:
@@ -233,17 +243,17 @@ def test_reads_go_to_the_primary_while_the_standby_is_away(store: StoreAddress, 
         with Engine.open(store, settings=settings) as engine:
             engine.write(HERE, text="walrus")
             standby.catch_up()
-            wait_until(lambda: engine.replica is not None and not engine.replica.problem)
+            wait_until(lambda: is_used(engine))
             assert find(engine, "walrus") == ["walrus"]
             gateway.cut()
             for _ in range(3):
                 assert find(engine, "walrus") == ["walrus"]
-            state = engine.replica
+            state = engine.describe_replica()
             assert state is not None
             assert state.problem.startswith("it c")
             assert state.lag is None
             gateway.is_open = True
-            wait_until(lambda: engine.replica is not None and not engine.replica.problem)
+            wait_until(lambda: is_used(engine))
         gateway.cut()
         with Engine.open(store, settings=settings) as engine:  # also when it was never there
             assert find(engine, "walrus") == ["walrus"]
@@ -254,7 +264,7 @@ def test_no_read_goes_to_what_is_no_standby(store: StoreAddress) -> None:
     with Engine.open(store, settings=settings) as engine:
         engine.write(HERE, text="walrus")
         assert find(engine, "walrus") == ["walrus"]
-        state = engine.replica
+        state = engine.describe_replica()
         assert state is not None
         assert state.problem == "it is no standby: it follows no other server"
 
