@@ -193,13 +193,7 @@ def test_what_another_process_wrote_is_found_when_the_time_is_over(store: StoreA
     ):
         writer.write(HERE, text="walrus first")
         standby.catch_up()
-        wait_until(
-            lambda: (
-                find(reader, "walrus")
-                and reader.describe_replica() is not None
-                and not reader.describe_replica().problem
-            )
-        )
+        wait_until(lambda: find(reader, "walrus") and is_used(reader))
         with standby.pause():
             writer.write(HERE, text="walrus second")
             written = time.monotonic()
