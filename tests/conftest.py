@@ -1,4 +1,4 @@
-"""What all tests share: a clock that is set by hand, a memory in a temporary folder, and the real model."""
+"""What all tests share: a clock that is set by hand, stores of every backend, and the real model."""
 
 from __future__ import annotations
 
@@ -121,13 +121,50 @@ BACKENDS = [
         states=("settled",),  # words are in the index with the record
     ),
 ]
-"""Every backend: one more line here, and the contract is tested on it, too."""
-
+"""Every backend: one more line here, and all that is tested of a store is tested on it, too."""
 
 FOLDER = BACKENDS[:1]
 
+FOLDER_ONLY = {
+    "docs": "what the pages say, which is of a folder",
+    "doors/cli/test_clients.py": "the configuration of other programs; no store is opened",
+    "doors/cli/test_docs.py": "what the page says, which is of a folder",
+    "doors/cli/test_help.py": "what is said of wrong usage, before a store is opened",
+    "doors/cli/test_skill.py": "files of other programs; no store is opened",
+    "doors/cli/test_tokens.py": "the file of tokens",
+    "doors/cli/test_trust.py": "whether the files of a folder that came from elsewhere count",
+    "doors/serve/test_limits.py": "who is let in, which is decided before the store is asked",
+    "doors/test_hostile_repository.py": "what a folder that came from elsewhere can do",
+    "faults": "files, disks and killed processes of a folder; tests/postgresql has the faults of a server",
+    "sqlite": "what is SQLite's own",
+    "upgrade": "database files of earlier versions",
+    "vault": "the files of a vault, beside a store in a folder; tests/doors/cli/test_vault.py has both",
+}
+"""The files and folders of tests that need a folder, and why; a single test says so by the marker `folder_only`."""
 
-@pytest.fixture(params=FOLDER, ids=str, scope="session")
+LONG = {
+    "library/delta": "hundreds of chains, which the checkpoints of tests/contract cover",
+}
+"""What takes too long to run on every backend each time: it runs on a folder, and on all in `make torture`."""
+
+
+def choose_backends(definition: pytest.Function) -> list[BackendUnderTest]:
+    """The backends that a test of a store runs on: all, unless one of the two tables or its marker says otherwise."""
+    file = definition.path.relative_to(Path(__file__).parent)
+    names = {f"{file.as_posix()}::{definition.originalname}", *(each.as_posix() for each in (file, *file.parents))}
+    if definition.get_closest_marker("folder_only") or names & FOLDER_ONLY.keys():
+        return FOLDER
+    return BACKENDS if os.environ.get("COFIO_TORTURE") == "1" or not names & LONG.keys() else FOLDER
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test that has a store on each of its backends."""
+    if "backend_under_test" in metafunc.fixturenames:
+        chosen = choose_backends(metafunc.definition)
+        metafunc.parametrize("backend_under_test", chosen, ids=str, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
 def backend_under_test(request: pytest.FixtureRequest) -> BackendUnderTest:
     """The backend that the test's stores are on."""
     chosen: BackendUnderTest = request.param
@@ -184,11 +221,13 @@ def store(store_address: StoreAddress) -> StoreAddress:
 @pytest.fixture
 def default_store(backend_under_test: BackendUnderTest, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoreAddress]:
     """The address of the store that a door finds for itself in the working folder."""
-    address = backend_under_test.address(Path.cwd() / ".cofio")
+    folder = Path.cwd() / ".cofio"
+    address = backend_under_test.address(folder)
     if address.folder is None:  # what is in no folder has to be named
         monkeypatch.setenv("COFIO_STORE", address.spell())
     yield address
     backend_under_test.remove(address)
+    assert address.folder is not None or not (folder / "memory.db").exists(), "a process was not told of the store"
 
 
 @pytest.fixture

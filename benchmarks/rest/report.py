@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .scale import Scaled
 
 Target: TypeAlias = tuple[str, float, str, bool]
-TAKEN = ("MiB RSS", "MiB WAL", "files", "descriptors")
+TAKEN = ("MiB RSS", "MiB not of files", "MiB WAL", "files", "descriptors")
 SLICES = 10  # of the time, each of which is told by itself
 LIGHT = 100.0  # requests a second that are to be answered as quickly as one alone, or nearly so
 OVERLOAD = 1000.0  # more than any server here can answer: it is to refuse the rest
@@ -226,7 +226,8 @@ def _load_targets(seen: dict[str, Any]) -> list[Target]:
         if rate <= LIGHT:
             targets.append(_most(f"{name}: p50 in ms", due.get("p50", float("inf")), 8))
     half, end = _find_moment(seen, 0.5), _find_moment(seen, 1.0)
-    targets.append(_most(f"{name}: memory grown in the second half, MiB", end["MiB RSS"] - half["MiB RSS"], 20))
+    for what in ("MiB RSS", "MiB not of files"):
+        targets.append(_most(f"{name}: memory grown in the second half, {what}", end[what] - half[what], 20))
     first, second = (
         [each for each in seen["taken by the server"] if (each["s"] <= half["s"]) == is_first]
         for is_first in (True, False)

@@ -215,7 +215,11 @@ class Server:
 
     def rss(self) -> float:
         """The resident memory of all its processes in MiB; what two of them share counts twice."""
-        return sum(_rss(pid) for pid in _tree(self.pid))
+        return sum(_memory(pid, "VmRSS") for pid in _tree(self.pid))
+
+    def anonymous(self) -> float:
+        """How much of that, in MiB, is no page of a file: an index that is mapped grows with the store it is of."""
+        return sum(_memory(pid, "RssAnon") for pid in _tree(self.pid))
 
     def worked(self) -> float:
         """The seconds of processor time that its processes have used."""
@@ -235,12 +239,12 @@ def _tree(pid: int) -> list[int]:
     return [pid, *(each for child in children for each in _tree(child))]
 
 
-def _rss(pid: int) -> float:
+def _memory(pid: int, name: str) -> float:
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:  # it has just ended
         return 0.0
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS")), 0.0)
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(name)), 0.0)
 
 
 def _worked(pid: int) -> float:

@@ -14,16 +14,9 @@ from cofio.embed import Embedder
 from cofio.embed.hashed import HashedEmbedder
 from cofio.engine import opening
 
-from ..conftest import BACKENDS, BackendUnderTest
+from ..conftest import BackendUnderTest
 
 QUIET = Settings(background=False, embedder="none")
-
-
-@pytest.fixture(params=BACKENDS, ids=str, scope="session")
-def backend_under_test(request: pytest.FixtureRequest) -> BackendUnderTest:
-    """The backend that the test's stores are on."""
-    chosen: BackendUnderTest = request.param
-    return chosen
 
 
 @pytest.fixture

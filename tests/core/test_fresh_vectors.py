@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from cofio import Engine, Query, Scope, Settings
+from cofio.config.address import StoreAddress
 from cofio.embed.hashed import HashedEmbedder
 
 if TYPE_CHECKING:
@@ -37,12 +37,12 @@ class OwnEmbedder:
         return self._hashed.embed_query(text)
 
 
-def open_with(folder: Path, embedder: Any) -> Engine:
-    return Engine.open(folder, settings=QUIET, embedder=embedder)
+def open_with(store: StoreAddress, embedder: Any) -> Engine:
+    return Engine.open(store, settings=QUIET, embedder=embedder)
 
 
-def test_an_embedder_of_a_programs_own_need_not_know_of_budgets(tmp_path: Path) -> None:
-    with open_with(tmp_path / "store", OwnEmbedder()) as memory:
+def test_an_embedder_of_a_programs_own_need_not_know_of_budgets(store_address: StoreAddress) -> None:
+    with open_with(store_address, OwnEmbedder()) as memory:
         memory.write(Scope("a"), text="the cat sat on the mat")
         page = memory.search(Query("cat on a mat", mode="semantic", floor=0.0))
         assert [hit.record.text for hit in page] == ["the cat sat on the mat"]
@@ -50,8 +50,10 @@ def test_an_embedder_of_a_programs_own_need_not_know_of_budgets(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("fault", [ValueError("too long"), RuntimeError("no device")])
-def test_an_embedder_that_fails_costs_a_search_nothing_but_its_vectors(tmp_path: Path, fault: Exception) -> None:
-    with open_with(tmp_path / "store", OwnEmbedder(fault)) as memory:
+def test_an_embedder_that_fails_costs_a_search_nothing_but_its_vectors(
+    store_address: StoreAddress, fault: Exception
+) -> None:
+    with open_with(store_address, OwnEmbedder(fault)) as memory:
         memory.write(Scope("a"), text="the cat sat on the mat")
         page = memory.search("cat")
         assert [hit.record.text for hit in page] == ["the cat sat on the mat"]

@@ -16,6 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from cofio import Draft, Engine, Query, Scope, Settings
+from cofio.config.address import StoreAddress
 from cofio.embed.hashed import HashedEmbedder
 from cofio.engine import background
 
@@ -59,22 +60,22 @@ def until(holds: Callable[[], object]) -> None:
     pytest.fail("it never came")
 
 
-def test_a_program_that_ends_without_closing_ends_well(tmp_path: Path) -> None:
+def test_a_program_that_ends_without_closing_ends_well(store_address: StoreAddress) -> None:
     program = f"""
 from cofio import *
 import time
-memory = Engine.open({str(tmp_path / "store")!r})
+memory = Engine.open({store_address.spell()!r})
 memory.write_many([Draft(scope=Scope("demo"), text=f"word{{n}} " * 80) for n in range(200)])
 time.sleep(1.2)  # well into the embedding
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    with Engine.open(tmp_path / "store", settings=QUIET) as memory:
+    with Engine.open(store_address, settings=QUIET) as memory:
         assert memory.count() == 200
 
 
-def test_an_engine_that_is_dropped_takes_its_thread_along(tmp_path: Path) -> None:
-    memory = Engine.open(tmp_path, settings=BUSY, embedder=HashedEmbedder())
+def test_an_engine_that_is_dropped_takes_its_thread_along(store_address: StoreAddress) -> None:
+    memory = Engine.open(store_address, settings=BUSY, embedder=HashedEmbedder())
     memory.write(DEMO, text="walrus")
     assert any(thread.name == "cofio-indexing" for thread in threading.enumerate())
     del memory
@@ -83,12 +84,12 @@ def test_an_engine_that_is_dropped_takes_its_thread_along(tmp_path: Path) -> Non
 
 
 def test_background_work_survives_an_embedder_that_raises_and_tells_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store_address: StoreAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background, "PAUSE", 0.01)
     embedder = Wide(64)
     embedder.fails = True
-    with Engine.open(tmp_path, settings=BUSY, embedder=embedder) as memory:
+    with Engine.open(store_address, settings=BUSY, embedder=embedder) as memory:
         memory.write(DEMO, text="walrus")
         until(lambda: memory.stats()["background_fault"])
         assert memory.check() == ["background work fails: RuntimeError: out of order"]
@@ -99,13 +100,13 @@ def test_background_work_survives_an_embedder_that_raises_and_tells_of_it(
 
 
 def test_closing_does_not_wait_for_an_endpoint_that_never_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store_address: StoreAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(background, "PAUSE", 0.01)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         settings = Settings(embedder="remote", embed_url=url, embed_model="m")
-        memory = Engine.open(tmp_path, settings=settings)
+        memory = Engine.open(store_address, settings=settings)
         memory.write(DEMO, text="walrus")
         silent.settimeout(30)
         connection, _ = silent.accept()
@@ -113,12 +114,12 @@ def test_closing_does_not_wait_for_an_endpoint_that_never_answers(
         connection.close()
 
 
-def test_vectors_that_change_their_size_are_made_anew_and_never_mixed(tmp_path: Path) -> None:
-    with Engine.open(tmp_path, settings=QUIET, embedder=Wide(64)) as memory:
+def test_vectors_that_change_their_size_are_made_anew_and_never_mixed(store_address: StoreAddress) -> None:
+    with Engine.open(store_address, settings=QUIET, embedder=Wide(64)) as memory:
         memory.write_many([Draft(scope=DEMO, text="walrus " * n) for n in range(1, 40)])
         memory.settle()
         assert len(memory.search(Query("walrus", mode="semantic", floor=0.0))) == 10
-        with Engine.open(tmp_path, settings=QUIET, embedder=Wide(128)) as changed:
+        with Engine.open(store_address, settings=QUIET, embedder=Wide(128)) as changed:
             before = changed.search(Query("walrus", floor=0.0))
             assert before
             assert before.degraded is not None
@@ -143,9 +144,9 @@ def test_what_is_deleted_is_gone_from_the_database_file(tmp_path: Path) -> None:
         assert word not in held
 
 
-def test_reindexing_removes_what_has_expired(tmp_path: Path) -> None:
+def test_reindexing_removes_what_has_expired(store_address: StoreAddress) -> None:
     now = [datetime(2026, 1, 1, tzinfo=UTC)]
-    with Engine.open(tmp_path, settings=QUIET, clock=lambda: now[0]) as memory:
+    with Engine.open(store_address, settings=QUIET, clock=lambda: now[0]) as memory:
         memory.write(DEMO, text="walrus", ttl=60)
         memory.write(DEMO, text="narwhal")
         now[0] += timedelta(minutes=2)
@@ -154,8 +155,8 @@ def test_reindexing_removes_what_has_expired(tmp_path: Path) -> None:
         assert (memory.stats()["records"], memory.stats()["expired"]) == (1, 0)
 
 
-def test_a_search_is_not_degraded_by_another_scope(tmp_path: Path) -> None:
-    with Engine.open(tmp_path, settings=QUIET, embedder=HashedEmbedder()) as memory:
+def test_a_search_is_not_degraded_by_another_scope(store_address: StoreAddress) -> None:
+    with Engine.open(store_address, settings=QUIET, embedder=HashedEmbedder()) as memory:
         memory.write(DEMO, text="walrus")
         memory.settle()
         memory.write_many([Draft(scope=OTHER, text=f"narwhal {number}") for number in range(65)])
@@ -163,8 +164,8 @@ def test_a_search_is_not_degraded_by_another_scope(tmp_path: Path) -> None:
         assert memory.search(Query("narwhal", scope=OTHER)).degraded is not None
 
 
-def test_a_change_that_leaves_the_text_alone_does_not_degrade_a_search(tmp_path: Path) -> None:
-    with Engine.open(tmp_path, settings=QUIET, embedder=HashedEmbedder()) as memory:
+def test_a_change_that_leaves_the_text_alone_does_not_degrade_a_search(store_address: StoreAddress) -> None:
+    with Engine.open(store_address, settings=QUIET, embedder=HashedEmbedder()) as memory:
         record = memory.write(DEMO, text="walrus")
         memory.settle()
         memory.edit(record.id, importance="high")
@@ -197,9 +198,9 @@ os.waitpid(child, 0)
     assert (done.stdout, done.stderr) == ("True\n", "")
 
 
-def test_a_reindex_drops_the_vectors_of_embedders_no_longer_used(tmp_path: Path) -> None:
+def test_a_reindex_drops_the_vectors_of_embedders_no_longer_used(store_address: StoreAddress) -> None:
     for embedder in (Wide(64), HashedEmbedder()):
-        with Engine.open(tmp_path, settings=QUIET, embedder=embedder) as memory:
+        with Engine.open(store_address, settings=QUIET, embedder=embedder) as memory:
             memory.write(DEMO, text="walrus")
             memory.reindex()
             assert memory.check() == []

@@ -35,6 +35,7 @@ SHARED_MODULES = {
         "dump",
         "record_rows",
         "searcher",
+        "store_loader",
         "upkeep",
         "vector_rows",
     ),

@@ -96,7 +96,7 @@ class Doors:
         """What a command prints."""
         printed, noted = io.TextIOWrapper(io.BytesIO()), io.TextIOWrapper(io.BytesIO())
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(noted):
-            ended = cli.main([*argv, "--store", str(self.store)])
+            ended = cli.main([*argv, "--store", self.store.spell()])
         for stream in (printed, noted):
             stream.seek(0)
         assert ended == code, (argv, noted.read())

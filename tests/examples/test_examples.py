@@ -20,6 +20,7 @@ from tests.library.adapters.endpoint import Endpoint
 
 import mcp
 from cofio import Engine
+from cofio.config.address import StoreAddress
 from cofio.files import home
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -56,9 +57,9 @@ def run(name: str, *arguments: str, **environ: str) -> str:
 
 
 @pytest.fixture
-def address(folder: Path) -> Iterator[str]:
+def address(store_address: StoreAddress) -> Iterator[str]:
     """Where `cofio serve` listens."""
-    command = [sys.executable, "-m", "cofio", "serve", "--port", "0", "--store", str(folder / "served")]
+    command = [sys.executable, "-m", "cofio", "serve", "--port", "0", "--store", store_address.spell()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
         assert server.stdout
         yield server.stdout.readline().strip().removesuffix("/mcp")

@@ -109,7 +109,7 @@ def test_a_folder_that_a_backup_is_being_made_in_is_no_place_for_another_memory(
 
     def progress(stage: str, done: int, of: int) -> None:
         if not refused:
-            with pytest.raises(Unavailable, match="a backup that is being made") as raised:
+            with pytest.raises(Unavailable, match="a copy that is being made") as raised:
                 Engine.open(target, settings=QUIET)
             refused.append(raised)
 

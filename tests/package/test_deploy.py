@@ -13,11 +13,17 @@ from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 
+import psycopg
 import pytest
 import yaml
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from cofio import Engine, Scope
+from cofio.config.address import StoreAddress
 from cofio.config.settings import Settings
 from cofio.doors.cli.command_line import build_parser
+
+from .. import postgres, servers
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
@@ -93,14 +99,73 @@ def test_the_image_is_made_of_files_that_there_are_and_run_by_nobody_in_particul
     assert set(extras[1].split(",")) <= set(re.findall(r"^([\w-]+) = \[", known[1], re.MULTILINE))
 
 
-def test_compose_shows_the_memory_to_this_machine_alone_and_lets_it_write_its_volume_alone() -> None:
-    service = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["cofio"]
+@pytest.mark.parametrize(("file", "front"), [("compose.yaml", "cofio"), ("compose-postgres.yaml", "proxy")])
+def test_compose_shows_the_memory_to_this_machine_alone_and_lets_it_write_its_volume_alone(
+    file: str, front: str
+) -> None:
+    services = yaml.safe_load((DEPLOY / file).read_text())["services"]
+    service = services["cofio"]
     assert (DEPLOY / service["build"]["context"] / service["build"]["dockerfile"]).resolve() == DEPLOY / "Containerfile"
-    assert [port.rsplit(":", 2)[0] for port in service["ports"]] == ["127.0.0.1"]
+    assert [name for name, each in services.items() if "ports" in each] == [front]
+    assert [port.rsplit(":", 2)[0] for port in services[front]["ports"]] == ["127.0.0.1"]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     (volume,) = service["volumes"]
     assert volume.partition(":")[2] == instructions("VOLUME")[0]
+
+
+def test_the_servers_of_compose_find_their_database_and_are_no_superusers(
+    tmp_path: Path,
+) -> None:
+    """The script that the database runs when it is made, on a database of its own, and the address of the servers."""
+    file = yaml.safe_load((DEPLOY / "compose-postgres.yaml").read_text())
+    services, configs = file["services"], file["configs"]
+    for each in services.values():
+        assert {config["source"] for config in each.get("configs", ())} <= set(configs)
+        assert {volume.partition(":")[0] for volume in each.get("volumes", ())} <= set(file["volumes"])
+    address = StoreAddress(url=services["cofio"]["environment"]["COFIO_STORE"])
+    assert conninfo_to_dict(address.spell())["host"] in services
+    (port,) = re.findall(r"COFIO_PORT=(\d+)", CONTAINER)
+    assert f"dynamic a cofio {port}" in configs["proxy"]["content"]
+
+    made, role = f"made_{os.getpid()}", f"cofio_{os.getpid()}"
+    url = postgres.find_url()
+    script = tmp_path / "roles.sh"
+    script.write_text(configs["roles"]["content"].replace("$$", "$").replace("ROLE cofio", f"ROLE {role}").replace(
+        "AUTHORIZATION cofio", f"AUTHORIZATION {role}"
+    ))  # fmt: skip
+    server = conninfo_to_dict(url)
+    environ = {"PATH": f"{servers.find_tools()}{os.pathsep}{os.environ['PATH']}"} | {
+        "PGHOST": str(server["host"]), "PGPORT": str(server["port"]), "PGPASSWORD": str(server.get("password", "")),
+        "POSTGRES_USER": str(server["user"]), "POSTGRES_DB": made, "DB_PASSWORD": "it's $ecret",
+    }  # fmt: skip
+    with psycopg.connect(url, autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {made} TEMPLATE template0 ENCODING 'UTF8'".encode())
+        try:
+            subprocess.run(["bash", script], env=environ, check=True, capture_output=True)
+            own = make_conninfo(url, user=role, password="it's $ecret", dbname=made)
+            with psycopg.connect(own) as connection:
+                assert connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() == (
+                    False,
+                )
+            their = f"postgresql://{role}:it%27s%20%24ecret@{server['host']}:{server['port']}/{made}"
+            with Engine.open(their, settings=Settings(background=False, embedder="none")) as memory:
+                memory.write(Scope("here"), text="something")
+                assert memory.check() == []
+        finally:
+            admin.execute(f"DROP DATABASE {made} WITH (FORCE)".encode())
+            admin.execute(f"DROP ROLE IF EXISTS {role}".encode())
+
+
+def test_the_unit_starts_after_a_database_of_its_machine_and_its_file_names_another_store() -> None:
+    service = unit("cofio.service")
+    assert "postgresql.service" in service["After"][0].split()
+    assert "Requires" not in service  # there may be none
+    text = (DEPLOY / "cofio.service").read_text()
+    assert text.index("\nEnvironment=COFIO_STORE") < text.index("\nEnvironmentFile=")
+    assert {"AF_UNIX", "AF_INET", "AF_INET6"} <= set(service["RestrictAddressFamilies"][0].split())
+    for name in re.findall(r"^(COFIO_\w+|PG\w+)=\S+$", PAGE, re.MULTILINE):
+        assert name in KNOWN | {"PGPASSFILE"}
 
 
 def test_the_container_serves_once_there_is_a_token_and_is_healthy(tmp_path: Path) -> None:

@@ -1,130 +1,394 @@
-"""A whole memory between a folder and PostgreSQL, either way: nothing is lost, and what was cut off goes on."""
+"""A whole memory between folders and PostgreSQL, either way: nothing is lost, and what was cut off goes on."""
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable, Generator, Sequence
+from datetime import timedelta
 from pathlib import Path
 
+import psycopg
 import pytest
 
-from cofio import Draft, Engine, Invalid, Query, Record, Scope, Settings, Unavailable
+from cofio import Draft, Engine, Invalid, Kind, Query, Scope, Settings, Unavailable
 from cofio.backends import store_copy
 from cofio.backends.checkpoint_interface import PendingWrite
-from cofio.backends.record_interface import Transaction
-from cofio.backends.store_copy import Inventory, StoredRecord, StorePart
+from cofio.backends.postgres import store_loader as postgres_loader
+from cofio.backends.postgres.store_loader import PostgresLoader
+from cofio.backends.sqlite.store_loader import SqliteLoader
+from cofio.backends.store_copy import Inventory, StorePart
 from cofio.config.address import StoreAddress
 from cofio.doors.cli import main
 from cofio.embed.hashed import HashedEmbedder
-from cofio.engine.opening import copy_store
+from cofio.engine.opening import copy_store, exists
+from cofio.files import Tree
+from cofio.values.changes import Extend
+
+from .. import postgres
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
 HERE = Scope("here")
+RECORDS = 460
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> StoreAddress:
+    """The address of a folder that does not exist yet."""
+    return StoreAddress(folder=tmp_path / "folder")
+
+
+@pytest.fixture(params=["folder", "postgresql"])
+def target(request: pytest.FixtureRequest, store: StoreAddress, tmp_path: Path) -> StoreAddress:
+    """The address of a target of either kind."""
+    return store if request.param == "postgresql" else StoreAddress(folder=tmp_path / "target")
 
 
 def open_memory(address: StoreAddress) -> Engine:
     return Engine.open(address, settings=QUIET, embedder=HashedEmbedder())
 
 
-def fill(address: StoreAddress, records: int = 450) -> None:
-    """Write some of everything."""
+def fill(address: StoreAddress, records: int = RECORDS) -> None:
+    """Write some of everything, so that there are this many records and twelve checkpoints."""
     with open_memory(address) as engine:
-        engine.write_many([
+        made = engine.write_many([
             Draft(scope=HERE / str(number % 3), text=f"walrus number {number}", tags=("Sea", f"t{number % 5}"))
-            for number in range(records)
+            for number in range(records - 5)
         ])  # fmt: skip
+        engine.edit(made[0].id, text="walrus, edited")  # comes first by its making, and late by its change
+        engine.edit(made[1].id, tags=["Only tags"])  # which leaves its vector's text as it is but for the tags
         engine.put(HERE, "state", data={"n": [1, 2.5, None, "ü"]}, given={"part": [1.0, 2.0, 3.0]})
-        engine.put(HERE, "state", data={"n": 2}, given={"part": [3.0, 2.0, 1.0]})
+        engine.put(HERE, "state", data={"n": 2}, given={"part": [3.0, 2.0, 1.0], "other": [0.5]})
         engine.put(HERE, "x" * 1000 + "😀", text="a long key", ttl=3600)
+        engine.write(HERE, kind=Kind.LEDGER, text="a ledger")
         engine.write(HERE, text="gone soon", ttl=0.000001)
+        files = Tree(engine, HERE / "files")
+        engine.change(lambda: files.plan_creation("/memories/a.md", "first"), busy="busy")
+        file = files.get_file("/memories/a.md")
+        assert file is not None
+        engine.change(lambda: files.plan_edit(file, "second"), busy="busy")
+        engine.delete(engine.write(HERE, text="deleted again").id)
         for turn in range(12):
             engine.checkpoints.save("library", "t", f"c{turn}", {"messages": [f"turn {each}" for each in range(turn)]})
         engine.checkpoints.write("library", "t", "c11", [(PendingWrite("task", 0, "p", "ch", "json", b"{}"), False)])
         engine.settle()
 
 
-def assert_same(one: StoreAddress, other: StoreAddress) -> None:
-    with open_memory(one) as a, open_memory(other) as b:
-        assert list(a.export()) == list(b.export())
-        assert [record.given for record in a.export()] == [record.given for record in b.export()]
-        assert a.identity() == b.identity()
-        a.purge()  # what has expired was not copied
-        assert [a.check(), b.check()] == [[], []]
-        for mode in ("keyword", "semantic", "hybrid"):
-            query = Query("walrus number 17", mode=mode, limit=10)
-            assert {hit.record.id for hit in a.search(query)} == {hit.record.id for hit in b.search(query)}
-        listed = a.checkpoints.list("library", "t", limit=None)
-        assert [row.id for row in listed] == [row.id for row in b.checkpoints.list("library", "t", limit=None)]
-        for row in listed:
-            found = [each.checkpoints.load("library", "t", row.id, pending=True) for each in (a, b)]
-            assert found[0] is not None
-            assert found[1] is not None
-            assert (found[0].state, found[0].pending) == (found[1].state, found[1].pending)
-        assert a.stats().vectors == b.stats().vectors == {"hashed-384": 452}
+def describe(address: StoreAddress) -> dict[str, object]:
+    """All that a memory says of itself."""
+    with open_memory(address) as engine:
+        engine.purge()  # what has expired was not copied
+        threads = engine.checkpoints.list("library", "t", limit=None)
+        loaded = [engine.checkpoints.load("library", "t", row.id, pending=True) for row in threads]
+        stats = engine.stats()
+        return {
+            "records": [(record, record.given) for record in engine.export()],
+            "by making": [record.id for record in engine.list(HERE, order="written", limit=1000)],
+            "states": [(each, each.state, each.pending) for each in loaded if each is not None],
+            "numbers": (stats.records, stats.words, stats.expiring, stats.vectors),
+            "store": engine.identity().store,
+            "check": engine.check(),
+        } | {
+            mode: engine.search(Query("walrus number 7", mode=mode))[0].record.id  # others are as near as each other
+            for mode in ("keyword", "semantic", "hybrid")
+        }
 
 
-def test_a_memory_comes_back_from_postgresql_as_it_went_there(tmp_path: Path, store: StoreAddress) -> None:
-    first, back = StoreAddress(folder=tmp_path / "first"), StoreAddress(folder=tmp_path / "back")
-    fill(first)
-    copied = copy_store(first, store)
-    assert (copied.records, copied.checkpoints, copied.pending) == (452, 12, 1)
-    assert_same(first, store)
-    assert copy_store(store, back).is_copy_of(copied)
-    assert_same(store, back)
+def test_a_memory_comes_back_from_postgresql_as_it_went_there(
+    folder: StoreAddress, store: StoreAddress, tmp_path: Path
+) -> None:
+    fill(folder)
+    copied = copy_store(folder, store)
+    assert (copied.records, copied.checkpoints, copied.pending) == (RECORDS, 12, 1)
+    with open_memory(folder) as one, open_memory(store) as other:
+        assert one.stats().updated == other.stats().updated
+        assert one.identity() == other.identity()
+    before = describe(folder)
+    assert before["check"] == []
+    assert describe(store) == before
+    back = StoreAddress(folder=tmp_path / "back")
+    assert copy_store(store, back).find_difference(copied) == ""
+    assert describe(back) == before
+    with open_memory(back) as engine:  # which goes on
+        assert engine.write(HERE, text="new").id in {record.id for record in engine.export()}
+        engine.checkpoints.save("library", "t", "c12", {"messages": ["new"]})
+    assert len(describe(back)["states"]) == 13  # type: ignore[arg-type]
 
 
-def test_a_copy_that_was_cut_off_goes_on(tmp_path: Path, store: StoreAddress, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = StoreAddress(folder=tmp_path / "first")
-    fill(source)
-    store_parts, done = store_copy._store, []
+def test_a_memory_is_copied_between_two_of_a_kind(folder: StoreAddress, store: StoreAddress, tmp_path: Path) -> None:
+    fill(folder, 20)
+    second, third = StoreAddress(folder=tmp_path / "second"), postgres.make_address(tmp_path / "third")
+    try:
+        copy_store(folder, second)
+        copy_store(second, store)
+        copy_store(store, third)
+        assert describe(third) == describe(folder)
+        with open_memory(third) as engine:
+            engine.put(HERE, "state", data={"n": 3})
+            engine.checkpoints.save("library", "t", "c12", {"messages": ["new"]})
+            assert engine.check() == []
+    finally:
+        postgres.remove(third)
 
-    def fail(transaction: Transaction, parts: tuple[StorePart, ...], rows: dict[int, int]) -> None:
-        store_parts(transaction, parts, rows)
-        done.append(parts)
-        if len(done) == 2:
+
+def cut_off(
+    monkeypatch: pytest.MonkeyPatch, target: StoreAddress, source: StoreAddress, at: int, size: int = 20
+) -> None:
+    """Begin a copy, and end it in the transaction with this number."""
+    loader = SqliteLoader if target.folder else PostgresLoader
+    load, done = loader.load, list[int]()
+
+    def fail(self: SqliteLoader | PostgresLoader, parts: Sequence[StorePart], obsolete: Sequence[StorePart]) -> None:
+        done.append(len(parts))
+        if len(done) == at:
             raise Unavailable("cut off")
+        load(self, parts, obsolete)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(store_copy, "_store", fail)
+        patch.setattr(loader, "load", fail)
+        patch.setattr(store_copy, "MOST_PARTS", size)
         with pytest.raises(Unavailable, match="cut off"):
-            copy_store(source, store)
-    copy_store(source, store)
-    assert_same(source, store)
-    assert copy_store(source, store).records == 452  # once more changes nothing
+            copy_store(source, target)
 
 
-def test_another_memory_is_not_written_into(tmp_path: Path, store: StoreAddress) -> None:
-    fill(StoreAddress(folder=tmp_path / "first"), 3)
-    with open_memory(store) as engine:
-        engine.write(HERE, text="something else")
-    with pytest.raises(Invalid, match="holds another memory"):
-        copy_store(StoreAddress(folder=tmp_path / "first"), store)
+def test_a_copy_that_was_cut_off_follows_what_became_of_its_source(
+    folder: StoreAddress, target: StoreAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(folder, 100)
+    cut_off(monkeypatch, target, folder, at=4)
+    with pytest.raises(Unavailable, match="a copy that is being made, or was not finished"):
+        open_memory(target)
+    with open_memory(folder) as engine:
+        some = engine.list(HERE, order="written", newest=False, limit=20)
+        engine.delete(some[0].id)
+        engine.edit(some[1].id, text="another text")
+        engine.put(HERE, "state", data={"n": 3})
+        engine.change(lambda: [Extend(id=some[2].id, ttl=timedelta(hours=1))])
+        engine.write(HERE, text="one more")
+    cut_off(monkeypatch, target, folder, at=2)
+    with open_memory(folder) as engine:
+        engine.checkpoints.delete("library", "t", "c3")  # those after it are changes of it
+        engine.checkpoints.save("library", "t", "c12", {"messages": ["new"]})
+        engine.settle()
+    cut_off(monkeypatch, target, folder, at=2)
+    copy_store(folder, target)
+    assert describe(target) == describe(folder)
+
+
+KILLED = """
+import os, sys
+from cofio.backends import store_copy
+from cofio.backends.postgres.store_loader import PostgresLoader
+from cofio.backends.sqlite.store_loader import SqliteLoader
+from cofio.doors.cli import main
+
+store_copy.MOST_PARTS = 40
+for loader in (PostgresLoader, SqliteLoader):
+    def load(self, parts, obsolete, before=loader.load):
+        before(self, parts, obsolete)
+        print("stored", flush=True)
+    loader.load = load
+main(["copy", sys.argv[1], sys.argv[2]])
+"""
+
+
+def test_a_copy_goes_on_after_each_kill_until_it_is_whole(folder: StoreAddress, target: StoreAddress) -> None:
+    fill(folder, 200)
+    command = [sys.executable, "-c", KILLED, folder.spell(), target.spell()]
+    for survived in (0, 1, 3):  # transactions before the kill comes, at some point of the next
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout
+            for _ in range(survived):
+                assert process.stdout.readline() == "stored\n"
+            process.send_signal(signal.SIGKILL)
+        assert process.returncode == -signal.SIGKILL
+    assert main(["copy", folder.spell(), target.spell()]) == 0
+    assert describe(target) == describe(folder)
+
+
+def change_behind(monkeypatch: pytest.MonkeyPatch, loader: type, change: Callable[[], None]) -> None:
+    """Change something of the target after the last part was stored."""
+    dump, calls = loader.dump, list[int]()  # type: ignore[attr-defined]
+
+    def change_first(self: object) -> Generator[StorePart]:
+        calls.append(1)
+        if len(calls) == 2:  # the first time it was looked at to see what is there
+            change()
+        return dump(self)  # type: ignore[no-any-return]
+
+    monkeypatch.setattr(loader, "dump", change_first)
+
+
+@pytest.mark.parametrize(
+    ("statement", "kind"),
+    [
+        ("UPDATE {}.record SET text = text || ' ' WHERE no = (SELECT min(no) FROM {}.record)", "records"),
+        ("UPDATE {}.record SET expires_at = expires_at + 1", "records"),
+        ("DELETE FROM {}.given WHERE part = 'other'", "records"),
+        ("DELETE FROM {}.vector WHERE no = (SELECT min(no) FROM {}.vector)", "records"),
+        ("UPDATE {}.checkpoint SET parent = 'x' WHERE id = 'c5'", "checkpoints"),
+        ("DELETE FROM {}.pending", "pending writes"),
+    ],
+)
+def test_one_row_that_differs_is_found_and_copied_by_the_next_run(
+    folder: StoreAddress, store: StoreAddress, monkeypatch: pytest.MonkeyPatch, statement: str, kind: str
+) -> None:
+    fill(folder, 12)
+
+    def change() -> None:
+        with psycopg.connect(postgres.find_url(), autocommit=True) as connection:
+            connection.execute(statement.replace("{}", postgres.get_schema(store)).encode())
+
+    with monkeypatch.context() as patch:
+        change_behind(patch, PostgresLoader, change)
+        with pytest.raises(Unavailable, match=f"not like its source: the {kind} differ"):
+            copy_store(folder, store)
+    copy_store(folder, store)
+    assert describe(store) == describe(folder)
+
+
+def test_a_target_that_holds_a_memory_is_refused_and_stays_as_it_is(
+    folder: StoreAddress, target: StoreAddress, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fill(folder, 12)
+    other = StoreAddress(folder=tmp_path / "other")
+    fill(other, 12)
+    cut_off(monkeypatch, target, other, at=2, size=5)
+    with pytest.raises(Invalid, match="an unfinished copy of another memory"):
+        copy_store(folder, target)
+    copy_store(other, target)
+    before = describe(target)
+    for source in (folder, other, target):  # another, the one that it is a copy of, and itself
+        with pytest.raises(Invalid, match="holds a memory"):
+            copy_store(source, target)
+    assert describe(target) == before
+
+
+def test_without_a_source_nothing_is_made(target: StoreAddress, tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="there is no memory"):
-        copy_store(StoreAddress(folder=tmp_path / "none"), store)
+        copy_store(StoreAddress(folder=tmp_path / "none"), target)
+    with pytest.raises(Unavailable, match="there is no memory"):
+        copy_store(postgres.make_address(tmp_path / "none"), target)
+    assert not exists(target)
     assert not (tmp_path / "none").exists()
 
 
-def test_the_command_says_what_was_copied(
-    tmp_path: Path, store: StoreAddress, capsys: pytest.CaptureFixture[str]
+def test_a_source_of_a_newer_version_is_refused(store: StoreAddress, folder: StoreAddress) -> None:
+    fill(store, 8)
+    with psycopg.connect(postgres.find_url(), autocommit=True) as connection:
+        connection.execute(f"UPDATE {postgres.get_schema(store)}.state SET schema = 9999".encode())
+    with pytest.raises(Unavailable, match="newer cofio"):
+        copy_store(store, folder)
+    assert folder.folder is not None
+    assert not folder.folder.exists()
+
+
+def test_of_two_copies_into_one_place_the_first_ends_with_a_clear_word(
+    folder: StoreAddress, store: StoreAddress
 ) -> None:
-    fill(StoreAddress(folder=tmp_path / "first"), 3)
-    assert main(["copy", str(tmp_path / "first"), store.spell()]) == 0
-    assert "copied 5 records, 5 vectors, 12 checkpoints to postgresql://" in capsys.readouterr().out
-    with open_memory(store) as engine:
-        assert engine.count() == 5
+    fill(folder, 8)
+    with open_memory(folder) as engine:
+        source = engine.identity().store
+    with postgres_loader.open_loader(store.spell(), str(store), source) as first:
+        copy_store(folder, store)
+        with pytest.raises(Unavailable, match="another process has begun"):
+            first.load([], [])
+    assert describe(store) == describe(folder)
 
 
-def test_what_expires_while_a_copy_is_made_is_not_missed_and_nothing_else_is(tmp_path: Path) -> None:
-    with open_memory(StoreAddress(folder=tmp_path / "first")) as engine:
-        lasting, mortal = engine.write(HERE, text="lasting"), engine.write(HERE, text="mortal", ttl=60)
-        changed = engine.edit(engine.write(HERE, text="mortal too", ttl=60).id, text="changed")
-    whole, later = take(lasting, mortal), take(lasting)
-    assert later.is_copy_of(whole)
-    assert not whole.is_copy_of(later)
-    assert not take(mortal).is_copy_of(whole)
-    assert not take(lasting, changed).is_copy_of(whole)
+def test_others_may_write_to_the_source_and_the_copy_is_of_one_moment(
+    folder: StoreAddress, target: StoreAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(folder, 100)
+    before = describe(folder)
+    written = list[str]()
+
+    def write(what: str, done: int, total: int) -> None:
+        if what == "copy" and not written:
+            with open_memory(folder) as engine:
+                written.append(engine.write(HERE, text="meanwhile").id)
+
+    monkeypatch.setattr(store_copy, "MOST_PARTS", 20)
+    copy_store(folder, target, write)
+    assert written
+    after = describe(target)
+    assert {**after, "check": []} == before
 
 
-def take(*records: Record) -> Inventory:
+@pytest.mark.parametrize("way", ["to", "from"])
+def test_a_lost_connection_is_a_clear_error_and_the_next_run_goes_on(
+    folder: StoreAddress, store: StoreAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    fill(folder, 100)
+    source, target = folder, store
+    if way == "from":
+        copy_store(folder, store)
+        source, target = store, StoreAddress(folder=tmp_path / "back")
+    monkeypatch.setattr(store_copy, "MOST_PARTS", 20)
+    lost = list[int]()
+
+    def lose(what: str, done: int, total: int) -> None:
+        if what == "copy" and not lost:
+            lost.append(1)
+            with psycopg.connect(postgres.find_url(), autocommit=True) as admin:
+                admin.execute(
+                    "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'cofio'"
+                )
+
+    if way == "from":
+        with pytest.raises(Unavailable, match="the database failed"):
+            copy_store(source, target, lose)
+        copy_store(source, target)
+    else:
+        copy_store(source, target, lose)  # what was lost is made again
+    assert lost
+    assert describe(target) == describe(source)
+
+
+def test_a_copy_takes_little_memory_whatever_it_copies(folder: StoreAddress, store: StoreAddress) -> None:
+    body = "x" * 200_000
+    with open_memory(folder) as engine:
+        for number in range(240):
+            engine.write(HERE, kind=Kind.LEDGER, text=f"{number} {body}")
+        for number in range(60):
+            engine.checkpoints.save("library", "t", f"c{number}", {"body": f"{number} {body}"})
+    tracemalloc.start()
+    try:
+        assert copy_store(folder, store).records == 240
+        copy_store(store, StoreAddress(folder=folder.home.with_name("back")))
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 240 * len(body) / 2
+
+
+def test_the_command_says_what_was_copied_and_no_password(
+    folder: StoreAddress, store: StoreAddress, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(folder, 8)
+    address = store.spell().replace("postgres@", "postgres:secret@")
+    assert main(["copy", folder.spell(), address]) == 0
+    assert main(["copy", folder.spell(), address]) == 1
+    said = capsys.readouterr()
+    assert "copied 8 records, 6 vectors, 12 checkpoints to postgresql://" in said.out
+    assert "holds a memory, the same one or a copy of it that was finished" in said.err
+    assert "secret" not in said.out + said.err
+
+
+def test_an_inventory_sees_each_difference(folder: StoreAddress) -> None:
+    fill(folder, 8)
+    with open_memory(folder) as engine:
+        parts = [*engine._backend.dump()]
+    whole = take(*parts)
+    assert whole.find_difference(take(*reversed(parts))) == ""
+    for number in range(len(parts)):
+        assert take(*parts[:number], *parts[number + 1 :]).find_difference(whole)
+
+
+def take(*parts: StorePart) -> Inventory:
     inventory = Inventory()
-    for record in records:
-        inventory.add(StoredRecord(record, {}))
+    for part in parts:
+        inventory.add(part)
     return inventory

@@ -135,7 +135,7 @@ def test_a_password_is_shown_nowhere(store: StoreAddress) -> None:
     with pytest.raises(Invalid) as caught:
         ServerAddress.parse("postgresql://me:s3cr%et@h/d")
     assert "s3cr" not in str(caught.value)
-    secret = StoreAddress(url=store.spell().replace("postgres@", "postgres:s3cret@"))
+    secret = StoreAddress(url=store.spell().replace(postgres.PASSWORD, "s3cret"))
     with Engine.open(secret, settings=QUIET) as engine:
         assert "s3cret" not in str(dict(engine.stats()))
 

@@ -78,7 +78,7 @@ def test_an_older_memory_that_is_put_back_takes_no_file_with_it(tmp_path: Path, 
     lose(store, "removed")
     shutil.copy(tmp_path / "older.db", store / "memory.db")
     with opened(store) as kept:
-        assert "memory.db is older than its files" in kept.vault.detachment
+        assert "the memory is older than its files" in kept.vault.detachment
         for number in range(since):
             kept.engine.write(Scope("notes"), text=f"Number {number}.")
     with opened(store) as kept:

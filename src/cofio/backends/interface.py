@@ -6,7 +6,7 @@ anything is worded is decided above it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
@@ -110,8 +110,11 @@ class Backend(Protocol):
     def export(self, bounds: Bounds) -> Iterator[Record]:
         """Every record within bounds, oldest change first, without holding them all in memory."""
 
-    def dump(self) -> Iterator[StorePart]:
-        """All that the store holds, as of one moment, each checkpoint after its base; no record that has expired."""
+    def dump(self) -> Generator[StorePart]:
+        """All that the store holds, expired or not, as of one moment: records by their last change, then checkpoints.
+
+        Each checkpoint comes after its base, and what is pending comes last.
+        """
 
     def claim(self, embedder: str, limit: int) -> AbstractContextManager[EmbedBatch | None]:
         """Have up to `limit` records that need a vector of an embedder to oneself, for the block.

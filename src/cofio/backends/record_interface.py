@@ -22,6 +22,15 @@ GivenVectors: TypeAlias = Mapping[str, tuple[float, ...]]
 """Vectors that a caller gave with a record, by the part of the record that each is of."""
 
 
+class ChangeNumbers(NamedTuple):
+    """The changes of its store that made a record what it is, by their numbers."""
+
+    first: int
+    last: int
+    restated: int
+    """The last that changed what its vector is made of."""
+
+
 class PreparedText(NamedTuple):
     """What is worked out of a draft before a transaction begins, because it takes the longest."""
 

@@ -31,11 +31,11 @@ PreparedTexts: TypeAlias = Mapping[int, PreparedText]
 
 def prepare(changes: Sequence[Change]) -> PreparedTexts:
     """Take the drafts' texts apart, which is the slow part of a write: to be done before the transaction."""
-    return {id(change.draft): prepare_draft(change.draft) for change in changes if isinstance(change, Put)}
+    return {id(change.draft): prepare_text(change.draft) for change in changes if isinstance(change, Put)}
 
 
-def prepare_draft(draft: Draft) -> PreparedText:
-    """Take a draft's text apart."""
+def prepare_text(draft: Draft | Record) -> PreparedText:
+    """Take the text of a draft or record apart."""
     words = 0
     if draft.kind not in NOT_SEARCHABLE:
         words = count_words(
@@ -88,7 +88,7 @@ def _apply_one(transaction: Transaction, change: Change, prepared: PreparedTexts
 
 def _put(transaction: Transaction, put: Put, prepared: PreparedTexts) -> Record:
     draft = put.draft
-    text = prepared.get(id(draft)) or prepare_draft(draft)
+    text = prepared.get(id(draft)) or prepare_text(draft)
     expires_at = _find_expiry(transaction, put.ttl, draft.expires_at)
     if put.how == "restore":
         return _restore(transaction, draft, text, expires_at)
@@ -142,7 +142,7 @@ def _edit(transaction: Transaction, edit: Edit) -> Record:
         if holder is not None:
             raise Conflict(draft.key, expected=0, found=holder.version)
     expires_at = _find_expiry(transaction, edit.ttl, draft.expires_at)
-    return _replace(transaction, old, draft, prepare_draft(draft), expires_at, keep_given=True)
+    return _replace(transaction, old, draft, prepare_text(draft), expires_at, keep_given=True)
 
 
 def _require_vacant(transaction: Transaction, vacant: Vacant) -> None:

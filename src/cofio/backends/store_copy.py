@@ -1,30 +1,33 @@
 """A whole store, carried from one backend to another: records, the vectors that were made of them, and checkpoints.
 
-It can be done again after it was cut off: what the target has already, and as new, stays as it is.
+All that a store holds is read in an order that the target has too, so both are walked through together, like two sorted
+lists: what the target lacks is added, what it has otherwise is replaced, and what the source no longer has is removed.
+A copy that was cut off goes on in this way, whatever happened to its source meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import fields
-from functools import partial
+from collections import defaultdict
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
-from ..values.changes import PrecomputedVector, Put
+from ..values.errors import Unavailable
 from ..values.progress import Progress
-from ..values.records import Draft, Record
+from ..values.records import Record
 from . import rules
-from .checkpoint_interface import CheckpointRows, PendingWrite, StoredCheckpoint, ThreadKey
-from .record_interface import Transaction
+from .checkpoint_interface import PendingWrite, StoredCheckpoint, ThreadKey
+from .record_interface import ChangeNumbers
 
 if TYPE_CHECKING:
     from ..values.changes import Vector
-    from .interface import Backend
+    from .interface import Backend, Identity
 
-AT_ONCE = 200  # parts that are stored in one transaction
-_FIELDS = [field.name for field in fields(Draft)]
+MOST_PARTS = 500  # that are stored in one transaction
+MOST_BYTES = 8_000_000  # about as many, so that a copy takes little memory whatever it copies
+PART_BYTES = 500  # that a part takes beside its texts
 
 
 class StoredRecord(NamedTuple):
@@ -33,6 +36,7 @@ class StoredRecord(NamedTuple):
     record: Record
     vectors: Mapping[str, Vector]
     """By their embedder."""
+    numbers: ChangeNumbers
 
 
 class StoredPending(NamedTuple):
@@ -46,106 +50,206 @@ class StoredPending(NamedTuple):
 StorePart: TypeAlias = StoredRecord | StoredCheckpoint | StoredPending
 
 
+class Loader(Protocol):
+    """A store that a copy is made in. No process opens it until it is finished."""
+
+    def dump(self) -> Generator[StorePart]:
+        """All that was copied so far, as `Backend.dump` gives it; nothing is pending when it is opened."""
+
+    def load(self, parts: Sequence[StorePart], obsolete: Sequence[StorePart]) -> None:
+        """Remove what is obsolete and store the parts with their numbers, durably or not at all."""
+
+    def finish(self, identity: Identity, updated: str, progress: Progress | None) -> None:
+        """Make it a store that every process can open, known by the identity of the one that it was copied from.
+
+        `updated` is the time of the source's newest change in ISO 8601; "" when there was none.
+        """
+
+
+@dataclass(slots=True)
 class Inventory:
-    """How many parts of each kind there are, and a sum of their digests, in whatever order they come.
+    """How many parts of each kind there are, and for each kind the sum of their digests, in any order."""
 
-    Records that are to expire are known one by one: some may be gone when the copy is looked at.
-    """
-
-    def __init__(self) -> None:
-        self.records = self.vectors = self.checkpoints = self.pending = 0
-        self._sum = 0
-        self._expiring: dict[str, int] = {}
+    records: int = 0
+    vectors: int = 0
+    checkpoints: int = 0
+    pending: int = 0
+    _sums: dict[str, int] = field(default_factory=dict)
 
     def add(self, part: StorePart) -> None:
         """Count one more."""
         match part:
-            case StoredRecord(record, vectors):
+            case StoredRecord():
+                kind = "records"
                 self.records += 1
-                self.vectors += len(vectors)
-                given = sorted((record.given or {}).items())
-                made = sorted((name, vector.astype("<f2").tobytes()) for name, vector in vectors.items())
-                content: object = (record, given, made)
+                self.vectors += len(part.vectors)
             case StoredCheckpoint():
+                kind = "checkpoints"
                 self.checkpoints += 1
-                content = (
-                    part.thread,
-                    part.id,
-                    part.parent,
-                    part.created_at,
-                    part.expires_at,
-                    part.metadata,
-                    part.body,
-                )
             case StoredPending():
+                kind = "pending writes"
                 self.pending += 1
-                content = tuple(part)
-        digest = int.from_bytes(blake2b(repr(content).encode(), digest_size=16).digest())
-        if isinstance(part, StoredRecord) and part.record.expires_at is not None:
-            self._expiring[part.record.id] = digest
-        else:
-            self._sum += digest
+        self._sums[kind] = self._sums.get(kind, 0) + compute_digest(part)
 
-    def is_copy_of(self, other: Inventory) -> bool:
-        """Whether it is the same, but for what has expired since the other was taken."""
-        mine, others = self._get_lasting(), other._get_lasting()
-        return mine == others and self._expiring.items() <= other._expiring.items()
-
-    def _get_lasting(self) -> tuple[int, int, int, int]:
-        return self._sum, self.records - len(self._expiring), self.checkpoints, self.pending
+    def find_difference(self, other: Inventory) -> str:
+        """The first kind of part that the two do not have alike; "" when they are the same."""
+        if (self.records, self.vectors) != (other.records, other.vectors):
+            return "records"
+        kinds = {**self._sums, **other._sums}
+        return next((kind for kind in kinds if self._sums.get(kind) != other._sums.get(kind)), "")
 
     def __str__(self) -> str:
-        return f"{self.records} records, {self.vectors} vectors, {self.checkpoints} checkpoints"
+        return f"{self.records:,} records, {self.vectors:,} vectors, {self.checkpoints:,} checkpoints"
 
 
-def copy(source: Backend, target: Backend, progress: Progress | None = None) -> Inventory:
-    """Carry everything over that has not expired, and return what that was."""
-    total, done, carried = source.maintenance.stats(None), 0, Inventory()
-    rows: dict[int, int] = {}
-    dumped = source.dump()
-    while parts := tuple(islice(dumped, AT_ONCE)):
-        target.transact(partial(_store, parts=parts, rows=rows))
+def compute_digest(part: StorePart) -> int:
+    """A number that is the same for two parts that are alike to the last bit, on whatever backend."""
+    if isinstance(part, StoredRecord):
+        given = sorted((part.record.given or {}).items())
+        made = sorted((name, vector.astype("<f2").tobytes()) for name, vector in part.vectors.items())
+        content: object = (part.record, part.numbers, given, made)
+    else:
+        content = tuple(part)
+    return int.from_bytes(blake2b(repr(content).encode(), digest_size=16).digest())
+
+
+def group_vectors(parts: Sequence[StorePart]) -> dict[str, dict[str, Vector]]:
+    """The vectors of records by their embedder, and by the ids of the records."""
+    vectors: defaultdict[str, dict[str, Vector]] = defaultdict(dict)
+    for part in parts:
+        if isinstance(part, StoredRecord):
+            for embedder, vector in part.vectors.items():
+                vectors[embedder][part.record.id] = vector
+    return vectors
+
+
+def copy(source: Backend, target: Loader, progress: Progress | None = None) -> Inventory:
+    """Carry over everything that has not expired, as of one moment, and compare it; what it was.
+
+    Raises:
+        Unavailable: the source or the target fails, or the copy is not like its source.
+    """
+    numbers = source.maintenance.stats(None)
+    identity = source.identity()  # before: what is written meanwhile is not in the copy
+    total = numbers.records + numbers.checkpoints
+    carried = _carry(source, target, lambda done: progress and progress("copy", done, max(done, total)))
+    copied = Inventory()
+    with closing(target.dump()) as parts:
         for part in parts:
+            copied.add(part)
+            done = copied.records + copied.checkpoints
+            if progress and done % MOST_PARTS == 0:
+                progress("verify", done, max(done, total))
+    if kind := copied.find_difference(carried):
+        raise Unavailable(
+            f"the copy is not like its source: the {kind} differ (it has {copied}, of {carried}); run it again, which"
+            " copies what differs"
+        )
+    target.finish(identity, numbers.updated, progress)
+    return copied
+
+
+def _carry(source: Backend, target: Loader, report: Callable[[int], object]) -> Inventory:
+    carried, batch = Inventory(), _Batch(target)
+    with source.snapshot() as snapshot:
+        now = snapshot.now
+    with closing(source.dump()) as parts, closing(target.dump()) as dumped:
+        there = _Unread(dumped)
+        for part in parts:
+            if isinstance(part, StoredRecord) and rules.is_expired(part.record, now):
+                continue
+            place = _find_place(part)
+            for each in there.read_before(place):
+                batch.remove(each)
+            if there.place != place:
+                batch.add(part)
+            elif compute_digest(old := there.read()) != compute_digest(part):
+                batch.remove(old)
+                batch.add(part)
             carried.add(part)
-        done += len(parts)
-        if progress:
-            progress("copy", done, max(done, total.records + total.checkpoints))
+            if batch.is_full:
+                batch.flush()
+                report(carried.records + carried.checkpoints)
+        for each in there.read_before(_END):
+            batch.remove(each)
+        batch.flush()
     return carried
 
 
-def take_inventory(backend: Backend, progress: Progress | None = None) -> Inventory:
-    """Count all that a store holds."""
-    total, found = backend.maintenance.stats(None), Inventory()
-    for done, part in enumerate(backend.dump(), 1):
-        found.add(part)
-        if progress and done % AT_ONCE == 0:
-            progress("verify", done, max(done, total.records + total.checkpoints))
-    return found
+_END = (3, 0)
 
 
-def _store(transaction: Transaction, parts: tuple[StorePart, ...], rows: dict[int, int]) -> None:
-    """Store some parts. `rows` says which row of the target each checkpoint of the source has become."""
-    puts = list(_list_puts(parts))
-    rules.apply(transaction, puts, rules.prepare(puts))
-    checkpoints = transaction.checkpoints
-    for part in parts:
-        if isinstance(part, StoredCheckpoint):
-            rows[part.row] = _restore(checkpoints, part, rows)
-        elif isinstance(part, StoredPending):
-            checkpoints.write_pending(part.thread, part.id, [(part.write, False)])
+def _find_place(part: StorePart) -> tuple[int, int]:
+    """Where a part comes in a dump. Of what is pending an unfinished copy has none, so its order does not matter."""
+    if isinstance(part, StoredRecord):
+        return 0, part.numbers.last
+    return (1, part.row) if isinstance(part, StoredCheckpoint) else (2, 0)
 
 
-def _list_puts(parts: tuple[StorePart, ...]) -> Iterator[Put]:
-    for part in parts:
-        if isinstance(part, StoredRecord):
-            draft = Draft(**{name: getattr(part.record, name) for name in _FIELDS})
-            vectors = [PrecomputedVector(embedder, vector) for embedder, vector in part.vectors.items()]
-            yield Put(draft=draft, how="restore", vector=vectors[0] if vectors else None)
-            for vector in vectors[1:]:
-                yield Put(draft=draft, how="restore", vector=vector)
+class _Unread:
+    """The rest of a dump, of which the next part is known."""
+
+    def __init__(self, parts: Iterator[StorePart]) -> None:
+        self._parts = parts
+        self._next: StorePart | None = None
+        self.place = _END
+        self._advance()
+
+    def _advance(self) -> None:
+        self._next = next(self._parts, None)
+        self.place = _END if self._next is None else _find_place(self._next)
+
+    def read(self) -> StorePart:
+        """Return the next part."""
+        part = self._next
+        assert part is not None
+        self._advance()
+        return part
+
+    def read_before(self, place: tuple[int, int]) -> Iterator[StorePart]:
+        """Return the parts that come before a place."""
+        while self.place < place:
+            yield self.read()
 
 
-def _restore(checkpoints: CheckpointRows, part: StoredCheckpoint, rows: Mapping[int, int]) -> int:
-    found = checkpoints.find_for_save(part.thread, part.id, None)[0]
-    base = None if part.base is None else rows[part.base]
-    return checkpoints.restore(part._replace(base=base)) if found is None else found
+class _Batch:
+    """What is to be stored in the next transaction."""
+
+    def __init__(self, target: Loader) -> None:
+        self._target = target
+        self._parts: list[StorePart] = []
+        self._obsolete: list[StorePart] = []
+        self._bytes = 0
+
+    def add(self, part: StorePart) -> None:
+        """Store a part."""
+        self._parts.append(part)
+        self._bytes += _measure(part)
+
+    def remove(self, part: StorePart) -> None:
+        """Remove what was stored before."""
+        self._obsolete.append(part)
+        self._bytes += _measure(part)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it should be stored now."""
+        return len(self._parts) + len(self._obsolete) >= MOST_PARTS or self._bytes >= MOST_BYTES
+
+    def flush(self) -> None:
+        """Store what there is, and begin again."""
+        if self._parts or self._obsolete:
+            self._target.load(self._parts, self._obsolete)
+            self._parts, self._obsolete, self._bytes = [], [], 0
+
+
+def _measure(part: StorePart) -> int:
+    """About how many bytes a part takes."""
+    match part:
+        case StoredRecord(record, vectors):
+            given = sum(map(len, (record.given or {}).values()))
+            return PART_BYTES + 4 * len(record.text) + 32 * given + sum(map(len, vectors.values()))
+        case StoredCheckpoint():
+            return PART_BYTES + len(part.body) + len(part.metadata)
+        case StoredPending():
+            return PART_BYTES + len(part.write.value)

@@ -14,7 +14,6 @@ from ..values.progress import Progress
 if TYPE_CHECKING:
     from ..values.changes import Vector
     from ..values.stats import Stats
-    from .interface import Identity
 
 
 class Index(NamedTuple):
@@ -89,6 +88,14 @@ class EmbedBatch(Protocol):
         """
 
 
+class Examination(NamedTuple):
+    """What was found out about the server that a store is on."""
+
+    facts: Mapping[str, str]
+    warnings: Sequence[str]
+    """What should be looked after, and how, in sentences."""
+
+
 class Maintenance(Protocol):
     """What people do with a store as a whole."""
 
@@ -98,8 +105,8 @@ class Maintenance(Protocol):
     def backup(self, target: str, progress: Progress | None = None) -> None:
         """Copy the store to a new address while others go on writing."""
 
-    def adopt(self, identity: Identity) -> None:
-        """Let this store, a copy of another, be known by the other's identity."""
+    def examine(self) -> Examination:
+        """What there is to say of the server that the store is on; nothing of a folder."""
 
     def stats(self, embedder: str | None) -> Stats:
         """Numbers about the store, among them how many records wait for a vector of this embedder."""

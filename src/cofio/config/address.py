@@ -76,6 +76,11 @@ class StoreAddress:
 
         return data / "stores" / hashlib.sha256(str(self).encode()).hexdigest()[:32]
 
+    @property
+    def has_password(self) -> bool:
+        """Whether a password stands in its URL."""
+        return self.url is not None and str(self) != self.url
+
     def spell(self) -> str:
         """The text that `parse` reads this address from, in any working folder; a URL's password stands in it."""
         return str(self.folder.absolute()) if self.folder is not None else str(self.url)

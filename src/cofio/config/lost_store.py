@@ -25,8 +25,8 @@ def check_whole(store: Path) -> None:
     """
     if (store / UNFINISHED).exists() and not (store / DATABASE).exists():
         raise Unavailable(
-            f"there is no memory in {store}, but a backup that is being made, or was not finished: run it again, or"
-            " choose another folder"
+            f"there is no memory in {store}, but a copy that is being made, or was not finished: run the backup or the"
+            " copy again, or choose another folder"
         )
 
 

@@ -60,6 +60,7 @@ from .record_reader import RecordReader, Records, make_bounds
 from .retries import BUSY, TRIES, retry_changes
 
 if TYPE_CHECKING:
+    from ..backends.upkeep_interface import Examination
     from ..checkpoints.checkpoints import Checkpoints
     from ..values.stats import Stats
 
@@ -477,11 +478,18 @@ class Engine(RecordReader):
         embedder = self.embedder()
         return self._backend.maintenance.check(embedder.id if embedder else None, progress) + self.checkpoints.check()
 
+    def examine(self) -> Examination:
+        """What there is to say of the server that the store is on; nothing of a folder."""
+        return self._backend.maintenance.examine()
+
     def backup(self, target: str | os.PathLike[str], progress: Progress | None = None) -> Path:
         """Copy the store into a new folder while others go on writing.
 
+        Of a store on PostgreSQL, a name that ends in `.dump` is that of a file for pg_restore, which pg_dump makes.
+
         Raises:
             Invalid: the target exists and is not an empty folder.
+            Unavailable: there is no pg_dump that could make the dump.
         """
         if not isinstance(target, str | os.PathLike):
             raise Invalid("target", f"expected a folder, got {type(target).__name__}")

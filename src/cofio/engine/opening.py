@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ..backends.interface import Backend, SharedValues
     from ..backends.postgres import PostgresBackend
-    from ..backends.store_copy import Inventory
+    from ..backends.store_copy import Inventory, Loader
     from ..values.progress import Progress
 
 
@@ -142,7 +142,7 @@ def copy_store(source: StoreAddress, target: StoreAddress, progress: Progress | 
     One that was cut off goes on when it is called again.
 
     Raises:
-        Invalid: the target holds another memory.
+        Invalid: the target holds a memory.
         Unavailable: there is no such source, one of the two fails, or the copy is not like its source.
     """
     from ..backends import store_copy
@@ -150,41 +150,30 @@ def copy_store(source: StoreAddress, target: StoreAddress, progress: Progress | 
     if not exists(source):
         check_absence(source)
         raise Unavailable(f"there is no memory in {source}")
-    with closing(open_backend(source, Settings())) as old, closing(open_backend(target, Settings())) as new:
-        found, identity = new.identity(), old.identity()
-        held = new.maintenance.stats(None)
-        if found.store != identity.store and (held.changes or held.checkpoints):
-            raise Invalid("target", f"{target} holds another memory; name one that is empty or does not exist")
-        new.maintenance.adopt(identity._replace(position=0))
-        carried = store_copy.copy(old, new, progress)
-        copied = store_copy.take_inventory(new, progress)
-        if not copied.is_copy_of(carried):
-            raise Unavailable(
-                f"the copy is not like its source: it has {copied}, of {carried}; if {source} was changed since a copy"
-                f" that was cut off, remove {target} and copy it again"
-            )
-        new.maintenance.adopt(identity)
-    return copied
+    with closing(open_backend(source, Settings())) as store, _open_loader(target, store.identity().store) as loader:
+        return store_copy.copy(store, loader, progress)
+
+
+def _open_loader(target: StoreAddress, store: str) -> AbstractContextManager[Loader]:
+    if target.folder is None:
+        _import_postgres()
+        from ..backends.postgres.store_loader import open_loader
+
+        return open_loader(target.spell(), str(target), store)
+    if exists(target):
+        raise Invalid("target", f"{target} holds a memory; name a folder that is empty or does not exist")
+    from ..backends.sqlite.store_loader import open_loader as open_folder
+
+    return open_folder(target.folder, store, resume=True)
 
 
 def _copy_to_folder(source: Backend, target: str, progress: Progress | None) -> None:
     """Make a store in a new folder of one that is elsewhere; it is there when it is whole."""
-    from tempfile import TemporaryDirectory
-
     from ..backends import store_copy
-    from ..backends.sqlite import SqliteBackend
+    from ..backends.sqlite.store_loader import open_loader
 
-    folder = Path(target).absolute()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as temporary:
-        copy = SqliteBackend(Path(temporary) / "store", sync="normal")
-        try:
-            identity = source.identity()  # before: what is written meanwhile may not be in the copy
-            store_copy.copy(source, copy, progress)
-            copy.maintenance.adopt(identity)
-            copy.maintenance.backup(target, progress)
-        finally:
-            copy.close()
+    with open_loader(Path(target), source.identity().store, resume=False) as loader:
+        store_copy.copy(source, loader, progress)
 
 
 def _import_postgres() -> type[PostgresBackend]:

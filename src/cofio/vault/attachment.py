@@ -36,10 +36,10 @@ class Attachment:
             way = "give this memory a vault folder of its own"
             return self._describe(f"it belongs to the memory in {facts['home']}", way)
         if store and store != self._identity.store:
-            why = "memory.db is not the one that its files were written from: it was removed, emptied or replaced"
+            why = "the memory is not the one that its files were written from: it was removed, emptied or replaced"
         elif not why and self._identity.position < int(facts.get("seq") or 0):
             at = self._identity.position
-            why = f"memory.db is older than its files: it is at change {at}, and they at {facts['seq']}"
+            why = f"the memory is older than its files: it is at change {at}, and they at {facts['seq']}"
             self._store_reason(why)  # with a few changes more, the numbers would not tell
         return self._describe(why, f"`cofio import everos {self._folder}` restores what it holds") if why else ""
 
@@ -66,7 +66,7 @@ class Attachment:
 
     def detach(self, lost: int, entries: int) -> str:
         """Leave the files alone from now on, because entries have no record; return why, in a sentence."""
-        self._store_reason(f"{lost:,} of its {entries:,} entries have no record in memory.db")
+        self._store_reason(f"{lost:,} of its {entries:,} entries have no record in the memory")
         return self.find_trouble()
 
     def attach(self) -> None:

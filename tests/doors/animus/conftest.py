@@ -17,6 +17,7 @@ from typing import IO, Any, BinaryIO
 import jsonschema
 import pytest
 
+from cofio.config.address import StoreAddress
 from cofio.doors.animus.plugin import Server
 from cofio.doors.animus.protocol import VARIABLES
 from cofio.doors.jsonrpc import Connection
@@ -193,7 +194,8 @@ def passed_on(**variables: str) -> dict[str, str]:
     """The environment that the host gives a plugin: the little that it lets through, and what the manifest declares."""
     assert set(variables) <= set(VARIABLES), "the host would not pass it on"
     chosen = {"COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal"} | variables
-    return {name: os.environ[name] for name in [*PASSED_ON, "XDG_CONFIG_HOME"] if name in os.environ} | chosen
+    given = [*PASSED_ON, "XDG_CONFIG_HOME", "XDG_DATA_HOME", "COFIO_STORE"]
+    return {name: os.environ[name] for name in given if name in os.environ} | chosen
 
 
 class Process(Host):
@@ -247,7 +249,7 @@ def bare() -> Iterator[Inside]:
 
 
 @pytest.fixture
-def host(root: Path, clock: Callable[[], datetime]) -> Iterator[Inside]:
+def host(default_store: StoreAddress, root: Path, clock: Callable[[], datetime]) -> Iterator[Inside]:
     """A plugin that is bound to the project; its clock is set by hand."""
     host = Inside(clock=clock)
     host.initialize(root)
@@ -256,7 +258,7 @@ def host(root: Path, clock: Callable[[], datetime]) -> Iterator[Inside]:
 
 
 @pytest.fixture
-def started(root: Path) -> Iterator[list[Process]]:
+def started(default_store: StoreAddress, root: Path) -> Iterator[list[Process]]:
     """Processes that are ended with the test, whatever becomes of it."""
     processes: list[Process] = []
     yield processes

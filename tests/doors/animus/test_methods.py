@@ -16,6 +16,7 @@ from cofio.config.address import StoreAddress
 from cofio.doors.animus import owners
 from cofio.doors.animus.protocol import ERRORS, find_code
 from cofio.doors.mcp import tools
+from cofio.engine.opening import exists
 from cofio.values.records import MAX_DATA
 
 from .conftest import BLOCKS, INVALID, NOT_FOUND, WRONG, Answer, Inside, check_answer, handshake, scope
@@ -37,7 +38,7 @@ JSON = st.recursive(
 
 
 @pytest.fixture
-def crate(root: Path) -> Iterator[Inside]:
+def crate(default_store: StoreAddress, root: Path) -> Iterator[Inside]:
     """A plugin with the crate's error codes."""
     host = Inside(codes="crate")
     host.initialize(root)
@@ -713,14 +714,15 @@ def test_a_bad_setting_or_root_is_the_backends_fault(root: Path, monkeypatch: py
 
 
 @pytest.mark.requirement("store.project")
-def test_only_a_put_makes_a_memory(host: Inside, root: Path) -> None:
+def test_only_a_put_makes_a_memory(default_store: StoreAddress, host: Inside, root: Path) -> None:
     host.get(scope(), "k")
     host.query(scope(), "k")
     assert host.scopes() == []
     host.result("memory/delete_scope", {"scope": scope()})
     assert list(root.iterdir()) == []
+    assert not exists(default_store)
     host.put(scope(), "k", 1)
-    assert (root / ".cofio" / "memory.db").exists()
+    assert exists(default_store)
 
 
 @pytest.mark.requirement("store.project")

@@ -26,6 +26,7 @@ from cofio.doors.animus.project_store import SETTLE_AFTER
 from cofio.doors.animus.protocol import VARIABLES
 from cofio.doors.jsonrpc import Connection
 from cofio.engine.engine import Engine
+from cofio.engine.opening import exists
 
 from .conftest import BLOCKS, INVALID, LONGEST, PLUGIN, Answer, Inside, Process, check, handshake, passed_on, scope
 
@@ -118,7 +119,11 @@ def test_every_variable_that_the_plugin_reads_is_declared(root: Path) -> None:
         declared
     )
     assert not any(each["required"] for each in declared.values())
-    assert [name for name, each in declared.items() if each["sensitive"]] == ["COFIO_EMBED_KEY"]
+    assert [name for name, each in declared.items() if each["sensitive"]] == [
+        "COFIO_STORE",
+        "COFIO_EMBED_KEY",
+        "PGPASSWORD",
+    ]
     assert set(declared) == set(VARIABLES)
 
 
@@ -174,7 +179,13 @@ def test_the_script_is_declared() -> None:
     ],
 )  # fmt: skip
 def test_a_host_finds_all_as_it_expects(
-    root: Path, start: Start, arguments: list[str], variables: dict[str, str], codes: str, bound: bool
+    root: Path,
+    start: Start,
+    default_store: StoreAddress,
+    arguments: list[str],
+    variables: dict[str, str],
+    codes: str,
+    bound: bool,
 ) -> None:
     block, host = BLOCKS[codes], start(*arguments, **variables)
     project, agent, task = scope("Host Project!"), scope("Host Project!", "A__α"), scope("Host Project!", "A__α", "T/1")
@@ -210,7 +221,7 @@ def test_a_host_finds_all_as_it_expects(
     assert host.result("shutdown") == {}
     host.notify("exit")
     assert host.process.wait(LONGEST) == 0
-    assert (root / ".cofio" / "memory.db").exists()
+    assert exists(default_store)
 
 
 @pytest.mark.requirement("exit.request")

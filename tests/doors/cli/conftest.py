@@ -20,6 +20,8 @@ from cofio.config.address import StoreAddress
 from cofio.doors.cli import main
 from cofio.values.records import Json
 
+from ...postgres import PASSWORD
+
 
 @dataclass(frozen=True, slots=True)
 class Ran:
@@ -28,6 +30,9 @@ class Ran:
     code: int
     out: str
     err: str
+
+    def __post_init__(self) -> None:
+        assert PASSWORD not in self.out + self.err
 
     @property
     def json(self) -> dict[str, Json]:
@@ -63,7 +68,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def cofio(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cofio:
+def store_home(default_store: StoreAddress) -> Path:
+    """The folder of what is on disk of the memory that the commands use, wherever its records are."""
+    return default_store.home
+
+
+@pytest.fixture
+def cofio(default_store: StoreAddress, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Cofio:
     """Runs a command in this process."""
 
     def run(*argv: str, stdin: str | bytes | io.BytesIO = b"") -> Ran:
@@ -78,7 +89,7 @@ def cofio(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.fixture
-def command(folder: Path) -> Callable[[str], subprocess.CompletedProcess[str]]:
+def command(default_store: StoreAddress, folder: Path) -> Callable[[str], subprocess.CompletedProcess[str]]:
     """Runs a line of shell, in which `cofio` is a real process."""
     environ = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
@@ -90,7 +101,7 @@ def command(folder: Path) -> Callable[[str], subprocess.CompletedProcess[str]]:
 
 
 @pytest.fixture
-def terminal(folder: Path) -> Callable[..., Ran]:
+def terminal(default_store: StoreAddress, folder: Path) -> Callable[..., Ran]:
     """Runs `cofio` at a pseudo-terminal, or with only its stderr there; what the terminal showed is `err`."""
 
     def run(*argv: str, stdout: bool = True, typed: str = "", columns: int = 100, **environ: str) -> Ran:
@@ -122,8 +133,8 @@ def terminal(folder: Path) -> Callable[..., Ran]:
 
 
 @pytest.fixture
-def memory(default_store: StoreAddress, folder: Path) -> Iterator[Engine]:
+def memory(default_store: StoreAddress, store_home: Path) -> Iterator[Engine]:
     """The memory that the commands use, for what they cannot do; it indexes and embeds nothing by itself."""
-    settings = replace(Settings.load(folder / ".cofio"), background=False)
+    settings = replace(Settings.load(store_home), background=False)
     with Engine.open(default_store, settings=settings) as engine:
         yield engine

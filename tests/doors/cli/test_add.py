@@ -9,6 +9,7 @@ from threading import Thread
 
 import pytest
 
+from cofio.config.address import StoreAddress
 from cofio.values.records import MAX_TEXT
 
 from .conftest import Cofio
@@ -20,8 +21,10 @@ def test_add_prints_the_id_alone_and_show_finds_it(cofio: Cofio) -> None:
     assert cofio("show", added.id, "--json").json["text"] == "The deploy runs on Fridays."
 
 
-def test_the_first_add_says_that_it_made_a_memory_and_the_second_does_not(cofio: Cofio, folder: Path) -> None:
-    assert f"made a new memory in {folder / '.cofio'}" in cofio("add", "one").err
+def test_the_first_add_says_that_it_made_a_memory_and_the_second_does_not(
+    cofio: Cofio, default_store: StoreAddress
+) -> None:
+    assert f"made a new memory in {default_store}" in cofio("add", "one").err
     assert cofio("add", "two").err == ""
 
 
@@ -128,6 +131,7 @@ def test_a_model_that_refuses_keeps_nothing_from_being_added_and_found(
     assert "searched by words only: " in found.err
 
 
+@pytest.mark.folder_only("no store is opened")
 @pytest.mark.parametrize(
     ("argv", "said"),
     [

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine, Kind, Scope
+from cofio.config.address import StoreAddress
 
 from .conftest import Cofio, Ran
 
@@ -26,11 +27,11 @@ def texts(cofio: Cofio, scope: str, kind: str) -> list[str]:
     return [record["text"] for record in records]
 
 
-def test_a_chat_becomes_messages_an_episode_and_facts(cofio: Cofio, folder: Path) -> None:
+def test_a_chat_becomes_messages_an_episode_and_facts(cofio: Cofio, folder: Path, default_store: StoreAddress) -> None:
     (folder / "anna.txt").write_text(ANNA)
     ran = cofio("chat", "import", "anna.txt")
     assert (ran.code, ran.out) == (0, "imported 3 messages of 1 conversation as 1 episode\n")
-    assert ran.err == f"cofio: made a new memory in {folder / '.cofio'}\n"
+    assert ran.err == f"cofio: made a new memory in {default_store}\n"
     home = "rest/default/default/user/Anna"
     assert texts(cofio, home, "turn") == [
         "I moved to Oslo in May.", "How is it there?", "I love skiing in the hills.",

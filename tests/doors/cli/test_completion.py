@@ -109,8 +109,8 @@ def test_fish_completes_with_descriptions(cofio: Cofio) -> None:
     assert ask_fish("cofio help fi").keys() == {"files"}
 
 
-def test_fish_offers_nothing_of_a_memory_that_cannot_be_opened(folder: Path) -> None:
-    (folder / ".cofio" / "cofio.toml").write_text("broken")
+def test_fish_offers_nothing_of_a_memory_that_cannot_be_opened(folder: Path, store_home: Path) -> None:
+    (store_home / "cofio.toml").write_text("broken")
     assert ask_fish("cofio list --scope te") == {}
     assert ask_fish("cofio --store nowhere list --scope te") == {}
     assert not (folder / "nowhere").exists()

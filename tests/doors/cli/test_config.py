@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cofio import Settings
+from cofio.config.address import StoreAddress
 from cofio.doors.cli.config import MEANINGS
 
 from .conftest import Cofio
@@ -31,17 +32,18 @@ def own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("own")
 def test_each_setting_has_its_value_and_where_that_comes_from(
-    cofio: Cofio, folder: Path, own: Path, monkeypatch: pytest.MonkeyPatch
+    cofio: Cofio, own: Path, monkeypatch: pytest.MonkeyPatch, default_store: StoreAddress, store_home: Path
 ) -> None:
     cofio("add", "x")
     own.write_text('timezone = "Europe/Oslo"\nport = 9000\nfloor = 0.2')
-    (folder / ".cofio" / "cofio.toml").write_text("port = 9001\nfloor = 0.3")
+    (store_home / "cofio.toml").write_text("port = 9001\nfloor = 0.3")
     monkeypatch.setenv("COFIO_FLOOR", "0.4")
     monkeypatch.setenv("EVEROS_API__HOST", "localhost")
     rows = shown(cofio)
-    assert rows["store"] == [str(folder / ".cofio"), "the working folder"]
+    found = "COFIO_STORE" if default_store.folder is None else "the working folder"
+    assert rows["store"] == [str(default_store), found]
     assert rows["timezone"] == ['"Europe/Oslo"', str(own)]
-    assert rows["port"] == ["9001", str(folder / ".cofio" / "cofio.toml")]
+    assert rows["port"] == ["9001", str(store_home / "cofio.toml")]
     assert rows["floor"] == ["0.4", "COFIO_FLOOR"]
     assert rows["host"] == ['"localhost"', "EVEROS_API__HOST"]
     assert rows["vault"] == ["true", "default"]
@@ -74,7 +76,7 @@ def test_what_an_untrusted_store_sets_is_said_to_be_ignored(cofio: Cofio, folder
 
 
 @pytest.mark.usefixtures("own")
-def test_the_sample_parses_and_its_defaults_are_true(cofio: Cofio, folder: Path) -> None:
+def test_the_sample_parses_and_its_defaults_are_true(cofio: Cofio, store_home: Path) -> None:
     sample = cofio("config", "--sample").out
     assert tomllib.loads(sample) == {}
     assert MEANINGS.keys() == {each.name for each in fields(Settings)}
@@ -86,8 +88,8 @@ def test_the_sample_parses_and_its_defaults_are_true(cofio: Cofio, folder: Path)
         each.name: each.default for each in fields(Settings) if each.default is not None
     }
     cofio("add", "x")
-    (folder / ".cofio" / "cofio.toml").write_text(uncommented)
-    assert replace(Settings.load(folder / ".cofio", {}), docs=None, workers=None) == Settings()
+    (store_home / "cofio.toml").write_text(uncommented)
+    assert replace(Settings.load(store_home, {}), docs=None, workers=None) == Settings()
 
 
 def test_a_file_with_a_mistake_is_told_with_its_line_and_what_was_meant(cofio: Cofio, folder: Path, own: Path) -> None:

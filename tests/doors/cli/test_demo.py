@@ -64,14 +64,14 @@ def test_one_that_was_cut_short_is_told_and_cleared(cofio: Cofio, memory: Engine
     assert cofio("demo", "--json").json["made"] is True
 
 
-def test_it_is_taken_away_whole(cofio: Cofio, folder: Path) -> None:
+def test_it_is_taken_away_whole(cofio: Cofio, store_home: Path) -> None:
     cofio("add", "mine")
     before = cofio("export").out
     cofio("demo")
     cofio("files", "write", "runbook.md", "changed", "--owner", "demo")
     assert cofio("demo", "--remove").out == "took the demo away: 21 records\n"
     assert cofio("export").out == before
-    assert not [*(folder / ".cofio" / "vault").rglob("*.md")]
+    assert not [*(store_home / "vault").rglob("*.md")]
     ran = cofio("demo", "--remove")
     assert ran.code == 1
     assert "the demo is not in this memory" in ran.err

@@ -71,7 +71,7 @@ def test_what_is_edited_is_found_by_its_new_words(cofio: Cofio, note: str) -> No
 
 
 def test_the_editor_gets_title_tags_and_text(
-    cofio: Cofio, note: str, editor: Path, folder: Path, memory: Engine
+    cofio: Cofio, note: str, editor: Path, folder: Path, memory: Engine, store_home: Path
 ) -> None:
     use(
         editor,
@@ -86,24 +86,26 @@ def test_the_editor_gets_title_tags_and_text(
     assert (folder / "mode").read_text() == "600\n"
     record = memory.read(note)
     assert (record.title, record.text, record.tags) == ("Going live: how", "The deploy runs on Mondays.", ("x",))
-    assert not (folder / ".cofio" / "edits").exists()
+    assert not (store_home / "edits").exists()
 
 
-def test_an_editor_that_changes_nothing_changes_nothing(cofio: Cofio, note: str, editor: Path, folder: Path) -> None:
+def test_an_editor_that_changes_nothing_changes_nothing(
+    cofio: Cofio, note: str, editor: Path, store_home: Path
+) -> None:
     before = cofio("export").out
     ran = cofio("edit", note)
     assert (ran.code, ran.out, ran.err) == (0, "", "cofio: nothing was changed\n")
     assert cofio("export").out == before
-    assert not (folder / ".cofio" / "edits").exists()
+    assert not (store_home / "edits").exists()
 
 
 def test_a_record_that_changed_meanwhile_is_not_overwritten_and_the_words_are_kept(
-    cofio: Cofio, note: str, editor: Path, folder: Path, memory: Engine
+    cofio: Cofio, note: str, editor: Path, store_home: Path, memory: Engine
 ) -> None:
     use(editor, f"{sys.executable} -m cofio edit {note} --title Theirs", 'echo "My own words." >> "$file"')
     ran = cofio("edit", note)
     assert ran.code == 1
-    (kept,) = (folder / ".cofio" / "edits").iterdir()
+    (kept,) = (store_home / "edits").iterdir()
     assert f"what you wrote is in {kept}; take from it what should stay" in ran.err
     assert "has changed" in ran.err
     assert kept.read_text().endswith("My own words.\n")
@@ -123,14 +125,14 @@ def test_a_record_that_changed_meanwhile_is_not_overwritten_and_the_words_are_ke
     ],
 )
 def test_what_cannot_be_taken_is_told_and_kept(
-    cofio: Cofio, note: str, editor: Path, folder: Path, lines: list[str], said: str
+    cofio: Cofio, note: str, editor: Path, store_home: Path, lines: list[str], said: str
 ) -> None:
     before = cofio("export").out
     use(editor, *lines)
     ran = cofio("edit", note)
     assert (ran.code, ran.out) == (1, "")
     assert said in ran.err
-    assert len([*(folder / ".cofio" / "edits").iterdir()]) == 1
+    assert len([*(store_home / "edits").iterdir()]) == 1
     assert cofio("export").out == before
 
 
@@ -170,18 +172,18 @@ def test_the_path_of_an_editor_may_have_spaces(
 
 
 def test_an_editor_that_is_not_there_is_told(
-    cofio: Cofio, note: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    cofio: Cofio, note: str, store_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VISUAL", "no-such-editor")
     ran = cofio("edit", note)
     assert ran.code == 1
     assert "the editor no-such-editor cannot be started (No such file or directory): set EDITOR" in ran.err
-    assert not (folder / ".cofio" / "edits").exists()
+    assert not (store_home / "edits").exists()
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t ", "''"])
 def test_an_editor_that_is_blank_is_none(
-    cofio: Cofio, note: str, editor: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, blank: str
+    cofio: Cofio, note: str, editor: Path, store_home: Path, monkeypatch: pytest.MonkeyPatch, blank: str
 ) -> None:
     chosen = os.environ["VISUAL"]
     monkeypatch.setenv("VISUAL", blank)
@@ -189,7 +191,7 @@ def test_an_editor_that_is_blank_is_none(
     ran = cofio("edit", note)
     assert ran.code == 2
     assert "say what to change: --title, --text" in ran.err
-    assert not (folder / ".cofio" / "edits").exists()
+    assert not (store_home / "edits").exists()
     monkeypatch.setenv("EDITOR", chosen)
     assert cofio("edit", note).err == "cofio: nothing was changed\n"
 
@@ -202,7 +204,7 @@ def test_an_editor_that_is_blank_is_none(
     ],
 )
 def test_an_editor_that_removes_the_file_changes_nothing(
-    cofio: Cofio, note: str, editor: Path, folder: Path, lines: list[str], said: str
+    cofio: Cofio, note: str, editor: Path, store_home: Path, lines: list[str], said: str
 ) -> None:
     before = cofio("export").out
     use(editor, *lines)
@@ -211,7 +213,7 @@ def test_an_editor_that_removes_the_file_changes_nothing(
     assert ran.err.count("\n") == 1
     assert said in ran.err
     assert cofio("export").out == before
-    assert not (folder / ".cofio" / "edits").exists()
+    assert not (store_home / "edits").exists()
 
 
 def test_without_an_editor_it_wants_to_be_told_what_to_change(
@@ -249,12 +251,12 @@ def test_what_is_edited_elsewhere_says_where(cofio: Cofio, memory: Engine, kind:
     assert memory.read(record.id) == record
 
 
-def test_a_fact_of_a_conversation_is_edited_in_the_vault_too(cofio: Cofio, folder: Path, memory: Engine) -> None:
+def test_a_fact_of_a_conversation_is_edited_in_the_vault_too(cofio: Cofio, store_home: Path, memory: Engine) -> None:
     cofio("chat", "import", "-", "--session", "oslo", stdin="Anna: I moved to Oslo in May, and I love skiing.")
     (fact,) = (row[0] for row in cofio("list", "--kind", "fact").rows)
     assert cofio("edit", fact, "--text", "Anna moved to Bergen.").code == 0
     assert memory.read(fact).text == "Anna moved to Bergen."
-    files = [path.read_text() for path in (folder / ".cofio" / "vault").rglob("atomic_fact-*.md")]
+    files = [path.read_text() for path in (store_home / "vault").rglob("atomic_fact-*.md")]
     assert any("Anna moved to Bergen." in text for text in files)
     assert "to look at" not in cofio("vault", "status").out
 

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from cofio.config.address import StoreAddress
+
 from ...importing.peer import Peer, contents, turned, vector
 from .conftest import Cofio, Ran
 
@@ -27,13 +29,15 @@ def peer(folder: Path) -> Iterator[Peer]:
     running.stop()
 
 
-def test_a_memory_is_taken_over_from_the_products_own_folder(cofio: Cofio, peer: Peer, folder: Path) -> None:
+def test_a_memory_is_taken_over_from_the_products_own_folder(
+    cofio: Cofio, peer: Peer, folder: Path, default_store: StoreAddress
+) -> None:
     peer.write("Auth: chose JWT", "Stateless.", id="abc123def0", tags=["auth"], agent="pm")
     peer.set("branch", "main")
     before = contents(folder / ".agent-memory-store")
     ran = cofio("import", "agent-memory-store")
     assert ran.out == "imported 2 records from .agent-memory-store (1 chunk and 1 state)\n"
-    assert ran.err == f"cofio: made a new memory in {folder / '.cofio'}\n"
+    assert ran.err == f"cofio: made a new memory in {default_store}\n"
     assert ran.code == 0
     assert cofio("show", "abc123def0").out.endswith("Stateless.\n")
     assert cofio("show", "--key", "branch", "--kind", "state", "--json").json["data"] == "main"
@@ -58,6 +62,7 @@ def test_a_second_time_changes_nothing_and_says_so(cofio: Cofio, peer: Peer) -> 
     assert cofio("export", "--scope", "mcp").out == before
 
 
+@pytest.mark.folder_only("stores that are named are folders")
 def test_the_folder_may_be_named_or_set(cofio: Cofio, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("named", "set"):
         peer = Peer(folder / name)
@@ -71,6 +76,7 @@ def test_the_folder_may_be_named_or_set(cofio: Cofio, folder: Path, monkeypatch:
     assert len(cofio("list", "--scope", "mcp").rows) == 2
 
 
+@pytest.mark.folder_only("the memory is in the product's folder")
 def test_the_memory_may_live_in_the_products_folder(
     cofio: Cofio, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +108,7 @@ def test_what_is_refused_fitted_and_expired_is_told(cofio: Cofio, peer: Peer) ->
     assert (said.json["expired"], said.json["changed"], said.json["refused"]) == (1, 1, 1)
 
 
+@pytest.mark.folder_only("stores that are named are folders")
 def test_vectors_are_kept_or_made_or_left_for_later(cofio: Cofio, peer: Peer) -> None:
     peer.many(5, embedded=True)
     kept = cofio("import", "agent-memory-store", "--store", "kept", "--no-vectors", "--json")
@@ -136,6 +143,7 @@ def test_a_damaged_or_foreign_file_is_told(cofio: Cofio, folder: Path) -> None:
     assert "is no database; name the folder that holds the store.db" in ran.err
 
 
+@pytest.mark.folder_only("no store is opened")
 @pytest.mark.parametrize("product", ["mem0", "memory.jsonl", "-"])
 def test_a_folder_with_any_other_name_is_wrong_usage(cofio: Cofio, folder: Path, product: str) -> None:
     ran = cofio("import", product, "folder")

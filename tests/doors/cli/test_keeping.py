@@ -18,11 +18,11 @@ from .conftest import Cofio
 
 
 @pytest.fixture
-def store(cofio: Cofio, folder: Path) -> Path:
+def store(cofio: Cofio, store_home: Path) -> Path:
     """A memory with three records that are indexed and embedded."""
     for text in ("one", "two", "three"):
         cofio("add", text)
-    return folder / ".cofio"
+    return store_home
 
 
 def test_reindex_says_how_many_records_it_indexed(cofio: Cofio, store: Path) -> None:
@@ -109,6 +109,7 @@ def empty(store: Path) -> None:
             file.write_bytes(b"")
 
 
+@pytest.mark.folder_only("the word index is in files")
 @pytest.mark.parametrize("harm", [wipe, garble, empty])
 def test_a_lost_index_is_a_problem_until_it_is_mended(cofio: Cofio, store: Path, harm: object) -> None:
     assert callable(harm)
@@ -123,6 +124,7 @@ def test_a_lost_index_is_a_problem_until_it_is_mended(cofio: Cofio, store: Path,
     assert len(cofio("search", "two", "--mode", "keyword").rows) == 1
 
 
+@pytest.mark.folder_only("the word index is in files")
 def test_a_search_finds_everything_though_the_index_is_lost(cofio: Cofio, store: Path) -> None:
     wipe(store)
     assert len(cofio("search", "two", "--mode", "keyword").rows) == 1
@@ -146,6 +148,7 @@ def test_a_disk_that_is_nearly_full_is_a_problem_that_no_fix_mends(
     assert "left; free some space" in str(ran.json["problems"])
 
 
+@pytest.mark.folder_only("the database is a file")
 def test_a_damaged_database_is_a_problem(cofio: Cofio, store: Path) -> None:
     content = bytearray((store / "memory.db").read_bytes())
     content[4096:8192] = b"\xee" * 4096
@@ -225,6 +228,7 @@ def test_a_backup_is_whole_while_another_thread_writes(cofio: Cofio, store: Path
     assert cofio("doctor", "--store", "copy").code == 0
 
 
+@pytest.mark.folder_only("no store is opened")
 def test_model_status_says_whether_it_is_installed(cofio: Cofio, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COFIO_MODELS", str(folder / "models"))
     assert cofio("model", "status").out == f"{ID} is not in {folder / 'models'}: run `cofio model install`\n"
@@ -236,6 +240,7 @@ def test_model_status_says_whether_it_is_installed(cofio: Cofio, folder: Path, m
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.folder_only("no store is opened")
 def test_a_model_that_is_installed_is_not_installed_again(
     cofio: Cofio, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,6 +254,7 @@ def test_a_model_that_is_installed_is_not_installed_again(
     assert cofio("model", "install").out == f"{ID} was already installed in {folder}\n"
 
 
+@pytest.mark.folder_only("no store is opened")
 @pytest.mark.parametrize("source", ["nosuch.whl", "not-a-wheel.whl", "empty-folder"])
 def test_a_model_is_installed_from_nothing_but_the_official_files(
     cofio: Cofio, folder: Path, monkeypatch: pytest.MonkeyPatch, source: str

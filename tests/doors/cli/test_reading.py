@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine, Scope
+from cofio.config.address import StoreAddress
 
 from .conftest import Cofio, Ran
 
@@ -147,13 +148,16 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("argv", COMMANDS, ids=lambda argv: argv[0])
-def test_only_add_and_import_make_a_memory(cofio: Cofio, folder: Path, argv: list[str]) -> None:
+def test_only_add_and_import_make_a_memory(
+    cofio: Cofio, folder: Path, argv: list[str], default_store: StoreAddress
+) -> None:
     ran = cofio(*argv)
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith(f"cofio: there is no memory in {folder / '.cofio'}: `cofio add` makes one")
+    assert ran.err.startswith(f"cofio: there is no memory in {default_store}: `cofio add` makes one")
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.folder_only("the store that is named is a folder")
 def test_the_store_may_be_named_before_or_after_the_command_or_in_the_environment(
     cofio: Cofio, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -165,6 +169,7 @@ def test_the_store_may_be_named_before_or_after_the_command_or_in_the_environmen
     assert len(cofio("list").rows) == 1
 
 
+@pytest.mark.folder_only("a memory on a server is named, not found")
 def test_the_nearest_memory_upwards_is_used(cofio: Cofio, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cofio("add", "x")
     (folder / "deep" / "er").mkdir(parents=True)
@@ -172,6 +177,7 @@ def test_the_nearest_memory_upwards_is_used(cofio: Cofio, folder: Path, monkeypa
     assert len(cofio("list").rows) == 1
 
 
+@pytest.mark.folder_only("the store that is named is a folder")
 @pytest.mark.parametrize(
     ("store", "said"),
     [
@@ -197,9 +203,9 @@ def test_a_store_that_cannot_be_used_is_told(cofio: Cofio, folder: Path, store: 
     assert ran.err.count("\n") == 1
 
 
-def test_a_wrong_setting_is_told(cofio: Cofio, folder: Path) -> None:
+def test_a_wrong_setting_is_told(cofio: Cofio, store_home: Path) -> None:
     cofio("add", "x")
-    (folder / ".cofio" / "cofio.toml").write_text("colour = 'red'")
+    (store_home / "cofio.toml").write_text("colour = 'red'")
     ran = cofio("list")
     assert ran.code == 1
     assert ran.err.startswith("cofio: colour: is not a setting; cofio.toml takes embedder")

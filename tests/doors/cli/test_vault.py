@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from cofio.config.address import StoreAddress
+
+from ... import postgres
 from ...importing.everos import make
 from .conftest import Cofio
 
@@ -15,7 +18,7 @@ DAY = "vault/default_app/default_project/users/alice/episodes/episode-2026-11-15
 
 
 @pytest.fixture
-def store(cofio: Cofio, folder: Path) -> Path:
+def store(cofio: Cofio, folder: Path, store_home: Path) -> Path:
     """A memory with a vault, taken over from EverOS."""
     make(folder / "everos")
     ran = cofio("import", "everos", "everos")
@@ -24,7 +27,7 @@ def store(cofio: Cofio, folder: Path) -> Path:
         "imported 7 records from everos (1 skill, 1 case, 1 profile, 3 episodes, 1 fact);"
         " left out: documents of the knowledge base (1), days of foresights (1)\n"
     )
-    return folder / ".cofio"
+    return store_home
 
 
 def test_a_second_import_changes_nothing_and_says_so(cofio: Cofio, store: Path) -> None:
@@ -100,9 +103,9 @@ def test_it_can_be_turned_off_and_on(cofio: Cofio, store: Path, monkeypatch: pyt
     assert (store / "vault/default_app/default_project/users/Anna").exists()
 
 
-def test_an_imported_conversation_has_its_files(cofio: Cofio, folder: Path) -> None:
+def test_an_imported_conversation_has_its_files(cofio: Cofio, store_home: Path) -> None:
     cofio("chat", "import", "-", "--session", "s", stdin="Anna: I live in Oslo.\n")
-    assert [*(folder / ".cofio" / "vault").rglob("episode-*.md")]
+    assert [*(store_home / "vault").rglob("episode-*.md")]
 
 
 def lose(store: Path, how: str) -> None:
@@ -113,11 +116,20 @@ def lose(store: Path, how: str) -> None:
         (store / "memory.db").touch()
 
 
+def empty(store: StoreAddress) -> None:
+    """Have a memory hold nothing, wherever it is."""
+    if store.folder is None:
+        postgres.drop(store)
+    else:
+        lose(store.folder, "emptied")
+
+
 def files(store: Path) -> dict[Path, bytes]:
     """Every Markdown file of the vault."""
     return {file: file.read_bytes() for file in (store / "vault").rglob("*.md")}
 
 
+@pytest.mark.folder_only("the database is a file that is removed or emptied")
 @pytest.mark.parametrize("how", ["emptied", "removed"])
 def test_a_lost_memory_is_told_by_every_command_and_restored_by_one(cofio: Cofio, store: Path, how: str) -> None:
     before = files(store)
@@ -139,6 +151,7 @@ def test_a_lost_memory_is_told_by_every_command_and_restored_by_one(cofio: Cofio
     assert cofio("doctor").code == 0
 
 
+@pytest.mark.folder_only("the database is a file that is removed or emptied")
 def test_the_doctor_and_the_status_tell_of_a_vault_that_is_left_alone(cofio: Cofio, store: Path) -> None:
     lose(store, "emptied")
     told = cofio("doctor", "--json").json["problems"]
@@ -155,36 +168,36 @@ def test_the_doctor_and_the_status_tell_of_a_vault_that_is_left_alone(cofio: Cof
     assert "detached" in cofio("vault", "status", "--json").json
 
 
+@pytest.mark.folder_only("the database is a file that is removed or emptied")
 def test_an_empty_database_beside_an_index_is_a_finding_until_a_person_has_seen_to_it(
-    cofio: Cofio, folder: Path
+    cofio: Cofio, store_home: Path
 ) -> None:
     cofio("add", "Remember the walrus.")
     assert cofio("reindex").code == 0
-    store = folder / ".cofio"
-    lose(store, "emptied")
+    lose(store_home, "emptied")
     assert "memory.db was missing or empty" in cofio("add", "Something else.").err
     assert cofio("reindex").code == 0
     assert cofio("list").err == ""
     assert cofio("doctor", "--fix").code == 1
-    (store / "memory.lost").unlink()
+    (store_home / "memory.lost").unlink()
     assert cofio("doctor").code == 0
 
 
-def test_a_backup_that_is_put_back_settles_the_loss(cofio: Cofio, folder: Path) -> None:
+@pytest.mark.folder_only("the database is a file that is removed or emptied")
+def test_a_backup_that_is_put_back_settles_the_loss(cofio: Cofio, folder: Path, store_home: Path) -> None:
     cofio("add", "Remember the walrus.")
     cofio("backup", "copy")
-    store = folder / ".cofio"
-    lose(store, "emptied")
+    lose(store_home, "emptied")
     assert "memory.db was missing or empty" in cofio("add", "Something else.").err
     assert cofio("doctor").code == 1
-    lose(store, "emptied")
-    shutil.copyfile(folder / "copy" / "memory.db", store / "memory.db")
+    lose(store_home, "emptied")
+    shutil.copyfile(folder / "copy" / "memory.db", store_home / "memory.db")
     assert cofio("doctor", "--fix").code == 0
-    assert not (store / "memory.lost").exists()
+    assert not (store_home / "memory.lost").exists()
 
 
-def test_a_vault_can_be_adopted(cofio: Cofio, store: Path) -> None:
-    lose(store, "emptied")
+def test_a_vault_can_be_adopted(cofio: Cofio, store: Path, default_store: StoreAddress) -> None:
+    empty(default_store)
     cofio("chat", "import", "-", "--session", "s", stdin="Anna: I live in Oslo.\n")
     ran = cofio("vault", "adopt")
     assert (ran.code, ran.err.count("is left alone")) == (1, 0)
@@ -235,17 +248,19 @@ def test_rm_elsewhere_leaves_the_vault_as_it_is(cofio: Cofio, store: Path) -> No
     assert cofio("vault", "sync").out == "the files and the memory say the same\n"
 
 
-def test_rm_makes_no_vault(cofio: Cofio, folder: Path) -> None:
+def test_rm_makes_no_vault(cofio: Cofio, store_home: Path) -> None:
     cofio("add", "A note.", "--scope", "team")
     assert cofio("rm", "--scope", "team", "--yes").code == 0
-    assert not (folder / ".cofio" / "vault").exists()
+    assert not (store_home / "vault").exists()
 
 
 @pytest.mark.parametrize("how", ["left alone", "unusable"])
-def test_rm_forgets_where_the_vault_cannot_follow_and_says_so(cofio: Cofio, store: Path, how: str) -> None:
+def test_rm_forgets_where_the_vault_cannot_follow_and_says_so(
+    cofio: Cofio, store: Path, default_store: StoreAddress, how: str
+) -> None:
     cofio("add", "A note.", "--scope", "team")
     if how == "left alone":
-        lose(store, "emptied")
+        empty(default_store)
         cofio("add", "A note.", "--scope", "team")
     else:
         shutil.rmtree(store / "vault" / ".state")

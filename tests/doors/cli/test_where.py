@@ -85,6 +85,7 @@ def test_all_tests_must_hold_unless_any_is_enough(cofio: Cofio) -> None:
     assert sorted(row[4] for row in cofio("list", *tests, "--any").rows) == ["a", "b", "c"]
 
 
+@pytest.mark.folder_only("no store is opened")
 @pytest.mark.parametrize(
     ("test", "said"),
     [
@@ -144,5 +145,6 @@ def test_a_tag_asks_for_what_has_it(cofio: Cofio, memory: Engine, argv: list[str
     assert "".join(sorted(row[4] for row in found.rows)) == titles
 
 
+@pytest.mark.folder_only("no store is opened")
 def test_an_empty_tag_is_refused(cofio: Cofio) -> None:
     assert "write a word, or several with commas between" in cofio("list", "--tag", ",").err

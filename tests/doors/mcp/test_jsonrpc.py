@@ -12,11 +12,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cofio.config.address import StoreAddress
 from cofio.doors import jsonrpc
 from cofio.doors.jsonrpc import Connection, Id, Lane, Params, RpcError
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.stdio import HANDSHAKE
 from cofio.doors.mcp.surface import STATELESS
+from cofio.engine.opening import exists
 from cofio.values.records import Json
 
 from .conftest import ENVELOPE, Pipes, Tools, _pipe
@@ -516,8 +518,8 @@ def test_a_write_is_seen_by_every_search_that_was_sent_after_it(pipes: Pipes) ->
 
 
 @pytest.mark.requirement("process.start")
-def test_the_memory_is_not_opened_for_a_handshake(pipes: Pipes, folder: Any) -> None:
+def test_the_memory_is_not_opened_for_a_handshake(pipes: Pipes, default_store: StoreAddress) -> None:
     pipes.ask("initialize", protocolVersion="2025-11-25")
-    assert not (folder / ".cofio").exists()
+    assert not exists(default_store)
     assert Tools(pipes).list_context().text == "Memory store is empty."
-    assert (folder / ".cofio" / "memory.db").exists()
+    assert exists(default_store)

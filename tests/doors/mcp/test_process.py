@@ -25,13 +25,14 @@ from .conftest import SETTINGS
 
 LONGEST = 30  # seconds before a test gives up; nothing is held against the clock but the promised second
 COFIO = [sys.executable, "-m", "cofio"]
+KEPT = ("PATH", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "COFIO_STORE")
 
 
 class Process:
     """A server in a process of its own, and the client's end of its pipes."""
 
     def __init__(self, folder: Path, *arguments: str, **variables: str) -> None:
-        kept = {name: os.environ[name] for name in ("PATH", "XDG_CONFIG_HOME")}
+        kept = {name: os.environ[name] for name in KEPT if name in os.environ}
         environ = {"COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal"} | kept | variables
         self.process = subprocess.Popen(
             [*COFIO, "mcp", *arguments],
@@ -69,7 +70,7 @@ class Process:
 
 
 @pytest.fixture
-def started(folder: Path) -> Iterator[list[Process]]:
+def started(default_store: StoreAddress, folder: Path) -> Iterator[list[Process]]:
     """Processes that are ended with the test, whatever becomes of it."""
     processes: list[Process] = []
     yield processes
@@ -225,6 +226,7 @@ def test_several_servers_on_one_store_lose_nothing_and_are_never_locked_out(
 
 
 @pytest.mark.requirement("store.path")
+@pytest.mark.folder_only("the store that is named is a folder")
 def test_the_setting_of_agent_memory_store_is_honoured(folder: Path, started: list[Process]) -> None:
     shared = folder / "shared memory"
     server = Process(folder, AGENT_STORE_PATH=str(shared))
@@ -287,6 +289,7 @@ def test_the_first_start_takes_over_an_older_memory_by_itself(
 
 
 @pytest.mark.requirement("process.faults")
+@pytest.mark.folder_only("no store is opened")
 def test_a_store_of_a_later_version_or_a_bad_setting_is_told_in_one_line(folder: Path, started: list[Process]) -> None:
     wrong = Process(folder, COFIO_FLOOR="high")
     started.append(wrong)
@@ -322,6 +325,7 @@ def test_the_command_that_a_client_is_told_starts_a_server(folder: Path, client:
 
 
 @pytest.mark.requirement("process.faults")
+@pytest.mark.folder_only("the store's files are deleted")
 def test_a_store_that_is_deleted_under_a_server_is_told_and_not_made_anew(folder: Path, started: list[Process]) -> None:
     server = Process(folder)
     started.append(server)

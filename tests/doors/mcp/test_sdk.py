@@ -15,12 +15,14 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent, TextResourceContents
 
 import mcp
+from cofio.config.address import StoreAddress
+from cofio.engine.opening import exists
 
 ENVIRON = {"COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal", "COFIO_STRUCTURED": "true"}
 
 
 @pytest.fixture
-def address(folder: Path) -> Iterator[str]:
+def address(default_store: StoreAddress, folder: Path) -> Iterator[str]:
     """Where `cofio serve` listens."""
     server = subprocess.Popen(
         [sys.executable, "-m", "cofio", "serve", "--port", "0"],
@@ -82,14 +84,14 @@ ERAS = [("auto", "2026-07-28"), ("legacy", "2025-11-25")]
 
 @pytest.mark.requirement("clients.sdk")
 @pytest.mark.parametrize(("mode", "version"), ERAS)
-def test_the_sdks_client_works_on_stdio(folder: Path, mode: Literal["auto", "legacy"], version: str) -> None:
+def test_the_sdks_client_works_on_stdio(store: StoreAddress, mode: Literal["auto", "legacy"], version: str) -> None:
     target = mcp.StdioServerParameters(
         command=sys.executable,
-        args=["-m", "cofio", "mcp", "--store", str(folder / "memory")],
-        env=ENVIRON | {"XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"]},
+        args=["-m", "cofio", "mcp", "--store", store.spell()],
+        env=ENVIRON | {name: os.environ[name] for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME")},
     )
     anyio.run(work, target, mode, version)
-    assert (folder / "memory" / "memory.db").exists()
+    assert exists(store)
 
 
 @pytest.mark.requirement("clients.sdk")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from tests.waiting import join
 
 from cofio import Engine
+from cofio.config.address import StoreAddress
 from cofio.files import Result, dispatch, home, log
 from cofio.files.paths import list_parents
 from cofio.values.changes import Change
@@ -21,11 +21,11 @@ A = "/memories/a.md"
 
 
 @pytest.fixture
-def engines(tmp_path: Path) -> Iterator[list[Engine]]:
+def engines(store_address: StoreAddress) -> Iterator[list[Engine]]:
     """Two engines on one store, as two processes would have."""
     with (
-        Engine.open(tmp_path / "two", settings=SETTINGS) as first,
-        Engine.open(tmp_path / "two", settings=SETTINGS) as second,
+        Engine.open(store_address, settings=SETTINGS) as first,
+        Engine.open(store_address, settings=SETTINGS) as second,
     ):
         yield [first, second]
 

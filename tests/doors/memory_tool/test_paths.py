@@ -220,4 +220,4 @@ def test_a_command_reaches_the_canonical_file_of_its_path_and_no_other(
         changed = {name for name in {*after, *kept} if after.get(name) != kept.get(name)}
         source = {"/memories/kept/x"} if command["command"] == "rename" else set()
         assert all(name == own or name.startswith(f"{own}/") for name in changed - source)
-    assert {each.name for each in folder.iterdir()} == {"store"}, "a file of the host was touched"
+    assert {each.name for each in folder.iterdir()} <= {"store"}, "a file of the host was touched"

@@ -172,8 +172,8 @@ def test_the_six_methods_take_the_sdks_commands(engine: Engine) -> None:
 
 
 @pytest.mark.requirement("sdk.owners")
-def test_each_owner_has_files_of_their_own_on_a_store_or_an_engine(store: StoreAddress, tmp_path: Path) -> None:
-    with MemoryTool(tmp_path / "store", "alice") as alice, MemoryTool(store.spell(), owner="bob") as bob:
+def test_each_owner_has_files_of_their_own_on_a_store_or_an_engine(store: StoreAddress) -> None:
+    with MemoryTool(store.folder or store.spell(), "alice") as alice, MemoryTool(store.spell(), owner="bob") as bob:
         alice.call({"command": "create", "path": "/memories/a", "file_text": "hers"})
         with pytest.raises(ToolError):
             bob.call({"command": "view", "path": "/memories/a"})
@@ -183,7 +183,7 @@ def test_each_owner_has_files_of_their_own_on_a_store_or_an_engine(store: StoreA
             pass
         assert not engine.closed, "an engine of the caller's stays open"
     with pytest.raises(Invalid):
-        MemoryTool(tmp_path / "store", owner="")
+        MemoryTool(store.spell(), owner="")
 
 
 @pytest.mark.requirement("sdk.clear")

@@ -620,7 +620,7 @@ def test_no_line_of_a_secret_longer_than_a_topic_is_kept_found_or_sent_to_a_mode
         markdown = api.client.get(made["md_path"]).text
         everything = json.dumps([shown, hits, markdown, api.everything()])
         assert not any(line in everything for line in lines)
-    files = [file.read_bytes() for file in (tmp_path / "store").rglob("*") if file.is_file()]
+    files = [file.read_bytes() for file in store.home.rglob("*") if file.is_file()]
     assert not any(line.encode() in data for data in files for line in lines)
 
 

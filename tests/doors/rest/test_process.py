@@ -24,9 +24,9 @@ from tests.waiting import wait_until
 
 from cofio import Engine
 from cofio.config.address import StoreAddress
-from cofio.doors.web.tokens import Tokens
 from cofio.values.records import Kind, Record, Scope
 
+from ..token_commands import add_token
 from .conftest import DAY, HOUR, PREFIX, SETTINGS, Json, T, said
 
 KILLS = 10
@@ -70,10 +70,10 @@ print(urllib.request.urlopen(urllib.request.Request(url, body.encode(), {name: v
 class Server:
     """A server in a process of its own."""
 
-    def __init__(self, folder: Path, *arguments: str, **environ: str) -> None:
+    def __init__(self, store: StoreAddress, folder: Path, *arguments: str, **environ: str) -> None:
         bare = {k: v for k, v in os.environ.items() if not k.startswith(("COFIO_", "EVEROS_"))}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "cofio", "serve", "--store", str(folder / "store"), *arguments],
+            [sys.executable, "-m", "cofio", "serve", "--store", store.spell(), *arguments],
             cwd=folder, env={**bare, "COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal", **environ},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
@@ -111,12 +111,12 @@ Start = Callable[..., Server]
 
 
 @pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
+def start(store_address: StoreAddress, tmp_path: Path) -> Iterator[Start]:
     """Starts servers on one store, which are ended with the test."""
     started: list[Server] = []
 
     def run(*arguments: str, **environ: str) -> Server:
-        started.append(Server(tmp_path, *(arguments or ("--port", "0")), **environ))
+        started.append(Server(store_address, tmp_path, *(arguments or ("--port", "0")), **environ))
         return started[-1]
 
     yield run
@@ -181,7 +181,7 @@ def test_settings_come_from_variables_and_flags(start: Start) -> None:
 
 
 @pytest.mark.requirement("docs.setting", "docs.page")
-def test_the_description_is_shown_on_loopback_and_elsewhere_by_setting(start: Start, tmp_path: Path) -> None:
+def test_the_description_is_shown_on_loopback_and_elsewhere_by_setting(start: Start, store: StoreAddress) -> None:
     def shown(server: Server, **headers: str) -> tuple[int, str]:
         with closing(server.connect()) as connection:
             connection.request("GET", "/docs", headers=headers)
@@ -190,7 +190,7 @@ def test_the_description_is_shown_on_loopback_and_elsewhere_by_setting(start: St
 
     assert shown(start())[0] == 200
     assert shown(start(COFIO_DOCS="false"))[0] == 404
-    token = {"Authorization": f"Bearer {Tokens(tmp_path / 'store').add('laptop')}"}
+    token = {"Authorization": f"Bearer {add_token(store, 'laptop')}"}
     public = ("--port", "0", "--allow-host", "memory.example.org")
     hidden = start(*public)
     assert shown(hidden)[0] == 401
@@ -454,7 +454,7 @@ def test_a_server_that_is_stopped_waits_for_no_model(start: Start, how: signal.S
 @pytest.mark.requirement("knowledge.spool")
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux says which files a process has open")
 def test_a_file_that_is_sent_waits_in_the_store_without_a_name_and_ends_with_a_killed_server(
-    start: Start, tmp_path: Path
+    start: Start, store: StoreAddress, tmp_path: Path
 ) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -466,19 +466,19 @@ def test_a_file_that_is_sent_waits_in_the_store_without_a_name_and_ends_with_a_k
         client.putheader("Content-Length", "9000000")
         client.endheaders(b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.md"\r\n\r\n')
         client.send(mark * 200_000)
-        store, before = tmp_path / "store", time.monotonic()
+        before = time.monotonic()
         waiting: list[Path] = []
         while not waiting and time.monotonic() - before < 30:
             waiting = [each for each in _open_files(server.process.pid) if mark in _read_beginning(each)]
             time.sleep(0.05)
         (file,) = waiting
         where = os.readlink(file)
-        assert Path(where).parent == store
+        assert Path(where).parent == store.home
         assert where.endswith(" (deleted)")
         assert file.stat().st_mode & 0o777 == 0o600
         assert list(temporary.iterdir()) == []
         server.end(signal.SIGKILL)
-    files = [each for each in tmp_path.rglob("*") if each.is_file()]
+    files = [each for folder in (tmp_path, store.home) for each in folder.rglob("*") if each.is_file()]
     assert files
     assert not any(mark in each.read_bytes() for each in files)
 

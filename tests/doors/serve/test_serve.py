@@ -25,6 +25,8 @@ from cofio.doors.rest import http as rest
 from cofio.doors.web.tokens import FILE, Tokens, open_tokens
 from cofio.values.errors import Conflict, Invalid, NotFound, Unavailable
 
+from ..token_commands import add_token, remove_token
+
 ENVIRON = {"COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal"}
 LIST = {
     "jsonrpc": "2.0", "id": 1, "method": "tools/list",
@@ -43,6 +45,7 @@ FORM = (
     b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.md"\r\n\r\nplanted\r\n'
     b'--x\r\nContent-Disposition: form-data; name="title"\r\n\r\nPlanted\r\n--x--\r\n'
 )
+BEFORE_THE_STORE = pytest.mark.folder_only("it is decided before the store is asked")
 
 
 class Serving:
@@ -54,7 +57,7 @@ class Serving:
         self.process = subprocess.Popen(
             [*limited, sys.executable, "-m", "cofio", "serve", *arguments],
             cwd=folder,
-            env={**{k: v for k, v in os.environ.items() if not k.startswith("COFIO_")}, **ENVIRON},
+            env=os.environ | ENVIRON,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -98,15 +101,21 @@ Start = Callable[..., Serving]
 
 
 @pytest.fixture
-def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    """Starts servers that are ended with the test."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder, with nothing set."""
     for name in [name for name in os.environ if name.startswith("COFIO_") or name == "AGENT_STORE_PATH"]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def start(folder: Path, default_store: StoreAddress) -> Iterator[Start]:
+    """Starts servers that are ended with the test."""
     started: list[Serving] = []
 
     def run(*arguments: str, nofile: int | None = None) -> Serving:
-        serving = Serving(tmp_path, *(arguments or ("--port", "0")), nofile=nofile)
+        serving = Serving(folder, *(arguments or ("--port", "0")), nofile=nofile)
         started.append(serving)
         return serving
 
@@ -117,7 +126,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
         each.process.communicate(timeout=60)
 
 
-def test_it_says_where_it_listens_and_ends_when_asked(start: Start, tmp_path: Path) -> None:
+def test_it_says_where_it_listens_and_ends_when_asked(start: Start, default_store: StoreAddress) -> None:
     server = start()
     assert server.said == f"http://127.0.0.1:{server.port}/mcp"
     assert server.get()[0] == 200
@@ -127,10 +136,11 @@ def test_it_says_where_it_listens_and_ends_when_asked(start: Start, tmp_path: Pa
     assert server.tools() == 200
     code, _, err = server.end(signal.SIGINT)
     assert code == 130
-    assert str(tmp_path / ".cofio") in err
+    assert str(default_store) in err
     assert "Traceback" not in err
 
 
+@BEFORE_THE_STORE
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
 def test_it_says_when_it_was_stopped_and_that_nothing_is_lost(start: Start, how: signal.Signals, code: int) -> None:
     ended, _, err = start().end(how)
@@ -138,7 +148,9 @@ def test_it_says_when_it_was_stopped_and_that_nothing_is_lost(start: Start, how:
     assert err.splitlines()[-1] == "cofio: stopped; all that was written is kept. Goodbye"
 
 
-def test_files_of_claude_s_memory_tool_are_kept_and_found_through_mcp(start: Start, tmp_path: Path) -> None:
+def test_files_of_claude_s_memory_tool_are_kept_and_found_through_mcp(
+    start: Start, default_store: StoreAddress
+) -> None:
     server = start()
     made = {"command": "create", "path": "/memories/zebra.md", "file_text": "The zebra has stripes."}
     json_type = {"Content-Type": "application/json"}
@@ -151,11 +163,12 @@ def test_files_of_claude_s_memory_tool_are_kept_and_found_through_mcp(start: Sta
     headers = MCP | {"Mcp-Method": "tools/call", "Mcp-Name": "search_context"}
     found = server.get("/mcp", call | {"params": params}, **headers)[2]
     assert "files/alice" in json.loads(found)["result"]["content"][0]["text"]
-    Tokens(tmp_path / ".cofio").add("laptop")
+    add_token(default_store, "laptop")
     assert server.get("/api/v1/memory-tool", made, **json_type)[0] == 401
     assert server.get("/api/v1/memory-tool", made, Host="evil.example", **json_type)[0] == 421
 
 
+@BEFORE_THE_STORE
 def test_with_json_it_says_so_in_json(start: Start, tmp_path: Path) -> None:
     server = start("--json", "--port", "0", "--store", str(tmp_path / "else"))
     said = json.loads(server.said)
@@ -163,6 +176,7 @@ def test_with_json_it_says_so_in_json(start: Start, tmp_path: Path) -> None:
     assert said["store"] == str(tmp_path / "else")
 
 
+@BEFORE_THE_STORE
 def test_only_this_server_s_names_are_answered_on_every_route(start: Start, tmp_path: Path) -> None:
     server = start()
     for host in ("127.0.0.1", "localhost", f"LOCALHOST:{server.port}", "[::1]"):
@@ -183,6 +197,7 @@ def test_only_this_server_s_names_are_answered_on_every_route(start: Start, tmp_
     assert server.tools(Host="evil.example") == 421
 
 
+@BEFORE_THE_STORE
 def test_a_further_name_needs_a_token(start: Start, tmp_path: Path) -> None:
     refused = start("--port", "0", "--allow-host", "memory.example")
     assert refused.process.wait(30) == 1
@@ -194,6 +209,7 @@ def test_a_further_name_needs_a_token(start: Start, tmp_path: Path) -> None:
     assert server.tools(Host="evil.example", Authorization=f"Bearer {token}") == 421
 
 
+@BEFORE_THE_STORE
 def test_pages_of_other_sites_and_of_other_ports_are_turned_away_on_every_route(start: Start) -> None:
     server = start()
     status, _, said = server.get(DOCUMENTS, FORM, **FORM_TYPE, Origin=f"http://127.0.0.1:{server.port}")
@@ -223,6 +239,7 @@ def test_pages_of_other_sites_and_of_other_ports_are_turned_away_on_every_route(
     assert json.loads(server.get("/threads/t/checkpoints")[2]) == {"checkpoints": []}
 
 
+@BEFORE_THE_STORE
 def test_pages_behind_a_proxy_are_its_own(start: Start, tmp_path: Path) -> None:
     token = Tokens(tmp_path / ".cofio").add("laptop")
     server = start("--port", "0", "--allow-host", "memory.example")
@@ -236,6 +253,7 @@ def test_pages_behind_a_proxy_are_its_own(start: Start, tmp_path: Path) -> None:
         assert server.tools(Host="memory.example", Origin=origin, **shown) == 403, origin
 
 
+@BEFORE_THE_STORE
 def test_pages_of_a_site_that_the_owner_lets_in_are_answered_and_no_others(start: Start, tmp_path: Path) -> None:
     server = start("--port", "0", "--allow-origin", "http://localhost:6274", "--allow-origin", "https://App.Example/")
     Tokens(tmp_path / ".cofio").add("laptop")
@@ -255,6 +273,7 @@ def test_pages_of_a_site_that_the_owner_lets_in_are_answered_and_no_others(start
     assert "http://localhost:3000" in refused.process.stderr.read()
 
 
+@BEFORE_THE_STORE
 def test_a_silent_crowd_leaves_the_others_answered(start: Start, tmp_path: Path) -> None:
     server = start("--port", "0", nofile=256)
     crowd: list[socket.socket] = []
@@ -276,6 +295,7 @@ def test_a_silent_crowd_leaves_the_others_answered(start: Start, tmp_path: Path)
     assert "Traceback" not in err
 
 
+@BEFORE_THE_STORE
 def test_a_body_that_is_small_on_the_wire_and_large_in_memory_is_refused(start: Start) -> None:
     server = start()
     lists = b",".join([b"[]"] * 20_000_000)
@@ -289,11 +309,12 @@ def test_a_body_that_is_small_on_the_wire_and_large_in_memory_is_refused(start: 
         assert int(peak[1]) < 200 * 1024
 
 
-def test_a_token_is_needed_once_there_is_one_and_its_end_holds_at_once(start: Start, tmp_path: Path) -> None:
+def test_a_token_is_needed_once_there_is_one_and_its_end_holds_at_once(
+    start: Start, default_store: StoreAddress
+) -> None:
     server = start()
     assert server.tools() == 200
-    tokens = Tokens(tmp_path / ".cofio")
-    token = tokens.add("laptop")
+    token = add_token(default_store, "laptop")
     assert server.tools() == 401
     status, headers, body = server.get("/mcp", LIST, **MCP)
     assert (status, headers["www-authenticate"]) == (401, 'Bearer realm="cofio"')
@@ -304,13 +325,14 @@ def test_a_token_is_needed_once_there_is_one_and_its_end_holds_at_once(start: St
         assert server.tools(Authorization=wrong) == 401, wrong
     assert server.get("/")[0] == 401
     assert server.get("/health")[0] == 200
-    tokens.remove("laptop")
+    remove_token(default_store, "laptop")
     assert server.tools(Authorization=f"Bearer {token}") == 401
     assert server.tools() == 401  # the end of the last token lets nobody in
-    other = tokens.add("other")
+    other = add_token(default_store, "other")
     assert server.tools(Authorization=f"Bearer {other}") == 200
 
 
+@BEFORE_THE_STORE
 def test_a_token_that_is_limited_opens_the_rest_door_alone(start: Start, tmp_path: Path) -> None:
     server = start()
     tokens = Tokens(tmp_path / ".cofio")
@@ -330,6 +352,7 @@ def test_a_token_that_is_limited_opens_the_rest_door_alone(start: Start, tmp_pat
     assert server.tools(Authorization=f"Bearer {tokens.add('laptop')}") == 200
 
 
+@BEFORE_THE_STORE
 def test_a_damaged_list_of_tokens_lets_nobody_in(start: Start, tmp_path: Path) -> None:
     server = start()
     kept = '"name": "x", "made": "x", "hash": '
@@ -346,6 +369,7 @@ def test_a_damaged_list_of_tokens_lets_nobody_in(start: Start, tmp_path: Path) -
     assert server.tools() == 503
 
 
+@BEFORE_THE_STORE
 def test_an_address_that_others_can_reach_needs_a_token(start: Start, tmp_path: Path) -> None:
     refused = start("--host", "0.0.0.0", "--port", "0")
     assert refused.said == ""
@@ -362,6 +386,7 @@ def test_an_address_that_others_can_reach_needs_a_token(start: Start, tmp_path: 
     assert server.tools() == 401  # still one that others can reach
 
 
+@BEFORE_THE_STORE
 def test_an_address_that_cannot_be_used_is_told_in_one_line(start: Start, tmp_path: Path) -> None:
     server = start()
     Tokens(tmp_path / ".cofio").add("laptop")
@@ -391,6 +416,7 @@ def test_a_port_that_is_none_is_wrong_usage(port: str, capsys: pytest.CaptureFix
     assert "--port" in capsys.readouterr().err
 
 
+@BEFORE_THE_STORE
 def test_bad_requests_are_answered_and_the_server_lives_on(start: Start) -> None:
     server = start()
     for body in (b"", b"{", b"[]", b"5", b"\xff", b'{"jsonrpc":"2.0"}', b"[" * 50_000):
@@ -422,13 +448,14 @@ def named(tokens: Tokens, shown: str) -> str:
     return found.name
 
 
-def test_tokens_are_kept_as_hashes_in_a_file_for_the_owner_alone(store: StoreAddress, tmp_path: Path) -> None:
+@pytest.mark.folder_only("the file of tokens")
+def test_tokens_are_kept_as_hashes_in_a_file_for_the_owner_alone(store: StoreAddress) -> None:
     tokens = Tokens(store.home)
     assert tokens.all() == ()
     assert tokens.find("anything") is None
     made = {name: tokens.add(name) for name in ("laptop", "phone", "日本 🦓")}
     assert len(set(made.values())) == 3
-    file = tmp_path / "store" / FILE
+    file = store.home / FILE
     assert file.stat().st_mode & 0o777 == 0o600
     for name, token in made.items():
         assert token.startswith("cofio_")
@@ -469,6 +496,7 @@ def test_tokens_made_at_once_are_all_kept(tmp_path: Path) -> None:
     assert {named(Tokens(tmp_path), token) for token in made} == {f"t{n}" for n in range(20)}
 
 
+@pytest.mark.folder_only("the file of tokens")
 def test_the_command_makes_lists_and_ends_tokens(
     store: StoreAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -480,7 +508,7 @@ def test_the_command_makes_lists_and_ends_tokens(
     with open_tokens(store) as tokens:
         assert named(tokens, token) == "laptop"
     assert "cannot be shown again" in said.err
-    assert store.spell() in said.err
+    assert str(store) in said.err
     assert main(["token", "add", "phone", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["name"] == "phone"
     assert main(["token", "list"]) == 0

@@ -27,6 +27,7 @@ from tests.waiting import PATIENCE, join, wait_until
 
 import mcp
 from cofio import Engine
+from cofio.config.address import StoreAddress
 from cofio.config.settings import Settings
 from cofio.doors.cli import main
 from cofio.doors.mcp.http import SESSIONS
@@ -35,8 +36,9 @@ from cofio.doors.web.board import COUNTS_SIZE, REPORT_SIZE, Board, SharedCounts
 from cofio.doors.web.links import Switchboard
 from cofio.doors.web.relay import Relay
 from cofio.doors.web.supervisor import choose_workers
-from cofio.doors.web.tokens import Tokens
 from cofio.values.errors import Invalid
+
+from ..token_commands import add_token, remove_token
 
 Answer = tuple[int, dict[str, str], str]
 JSON_TYPE = {"Content-Type": "application/json"}
@@ -48,15 +50,16 @@ INITIALIZE = {
 TOOLS = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
 T = 1779967836000
 ADD = "/api/v1/memory/add"
+ABOUT_PROCESSES = pytest.mark.folder_only("the processes of a server are the same on every store")
 
 
 class Server:
     """A server of several processes, as its clients and its system see it."""
 
-    def __init__(self, folder: Path, *arguments: str, **environ: str) -> None:
+    def __init__(self, store: StoreAddress, folder: Path, *arguments: str, **environ: str) -> None:
         ours = {name: value for name, value in os.environ.items() if not name.startswith("COFIO_")}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "cofio", "serve", "--store", str(folder / "store"), "--port", "0", *arguments],
+            [sys.executable, "-m", "cofio", "serve", "--store", store.spell(), "--port", "0", *arguments],
             cwd=folder, env={**ours, "COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal", **environ},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
@@ -144,13 +147,13 @@ Start = Callable[..., Server]
 
 
 @pytest.fixture
-def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+def start(store_address: StoreAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
     """Starts servers on one store, which are ended with the test."""
     monkeypatch.setenv("AGENT_STORE_PATH", str(tmp_path / "none"))
     servers: list[Server] = []
 
     def run(*arguments: str, **environ: str) -> Server:
-        servers.append(Server(tmp_path, *(arguments or ("--workers", "2")), **environ))
+        servers.append(Server(store_address, tmp_path, *(arguments or ("--workers", "2")), **environ))
         return servers[-1]
 
     yield run
@@ -189,6 +192,7 @@ def test_what_is_written_through_one_worker_is_found_through_the_other_at_once(c
         assert f"heron{number}" in find(one, f"heron{number}")
 
 
+@ABOUT_PROCESSES
 def test_a_session_goes_on_at_whichever_worker_its_requests_come_in(connections: Connections) -> None:
     _, found = connections
     one, other = found["0"], found["1"]
@@ -210,6 +214,7 @@ def test_a_session_goes_on_at_whichever_worker_its_requests_come_in(connections:
         assert (status, "Session not found" in text) == (404, True)
 
 
+@ABOUT_PROCESSES
 def test_a_stream_that_another_worker_holds_stands_open_and_ends_with_its_client(connections: Connections) -> None:
     server, found = connections
     session = open_session(found["0"])
@@ -232,6 +237,7 @@ def test_a_stream_that_another_worker_holds_stands_open_and_ends_with_its_client
     wait_until(open_another)
 
 
+@ABOUT_PROCESSES
 @pytest.mark.parametrize("session", ["", "x", "-0", "-1", "abc-7", "abc-2", "abc-999999", "abc--1", "é-1", "a" * 5000])
 def test_a_session_that_there_is_not_is_not_found(connections: Connections, session: str) -> None:
     for connection in connections[1].values():
@@ -255,6 +261,7 @@ async def use_tools(address: str, mode: Literal["auto", "legacy"], number: int) 
                 group.start_soon(search)
 
 
+@ABOUT_PROCESSES
 def test_there_is_room_for_as_many_sessions_as_in_one_process_however_they_are_spread(
     connections: Connections,
 ) -> None:
@@ -287,6 +294,7 @@ def test_clients_of_the_sdk_are_served_by_all_workers(start: Start, mode: Litera
     assert (code, len(log.splitlines())) == (0, 2), log
 
 
+@ABOUT_PROCESSES
 def test_connections_are_spread_over_the_workers(start: Start) -> None:
     server = start("--workers", "3")
     with ExitStack() as stack:
@@ -346,6 +354,7 @@ def test_a_background_process_that_is_killed_is_started_again_and_does_what_was_
     assert (code, "the background process ended by SIGKILL" in log) == (0, True)
 
 
+@pytest.mark.folder_only("the store's folder is moved or deleted")
 def test_a_worker_that_is_started_again_makes_no_store_where_one_was_deleted(start: Start) -> None:
     server = start("--workers", "2")
     store = Path(server_store(server))
@@ -359,6 +368,7 @@ def test_a_worker_that_is_started_again_makes_no_store_where_one_was_deleted(sta
     assert "could not start: the memory in" in log
 
 
+@pytest.mark.folder_only("the store's folder is moved or deleted")
 def test_a_worker_that_is_started_again_opens_no_store_that_replaced_its_own(start: Start, tmp_path: Path) -> None:
     server = start("--workers", "1")
     server.ask(ADD, {"session_id": "s", "messages": [make_message("The zebra lives in Oslo.")]})
@@ -375,6 +385,7 @@ def test_a_worker_that_is_started_again_opens_no_store_that_replaced_its_own(sta
     assert not list(store.glob("*-wal"))
 
 
+@ABOUT_PROCESSES
 def test_when_the_parent_is_killed_all_end_and_the_port_is_free(start: Start) -> None:
     server = start()
     port, processes = server.port, [*server.children().values()]
@@ -483,12 +494,13 @@ def test_a_request_under_way_is_answered_although_the_server_is_stopped(connecti
 
 
 def server_store(server: Server) -> str:
-    """The folder that a server serves."""
+    """The address of the store that a server serves."""
     arguments = server.process.args
     assert isinstance(arguments, list)
     return str(arguments[arguments.index("--store") + 1])
 
 
+@ABOUT_PROCESSES
 def test_ctrl_c_ends_all_processes_once(start: Start) -> None:
     server = start()
     processes = [*server.children().values()]
@@ -502,9 +514,10 @@ def test_ctrl_c_ends_all_processes_once(start: Start) -> None:
 
 
 def test_a_store_that_cannot_be_opened_is_told_in_one_line(tmp_path: Path) -> None:
-    (tmp_path / "store").mkdir()
-    (tmp_path / "store" / "memory.db").write_bytes(b"This is no database at all." * 1000)
-    server = Server(tmp_path, "--workers", "2")
+    store = tmp_path / "store"
+    store.mkdir()
+    (store / "memory.db").write_bytes(b"This is no database at all." * 1000)
+    server = Server(StoreAddress(folder=store), tmp_path, "--workers", "2")
     _, log = server.process.communicate(timeout=PATIENCE)
     assert (server.first_line, server.process.returncode) == ("", 1)
     assert len(log.splitlines()) == 1, log
@@ -512,14 +525,16 @@ def test_a_store_that_cannot_be_opened_is_told_in_one_line(tmp_path: Path) -> No
 
 
 def test_a_wrong_setting_is_told_in_one_line(tmp_path: Path) -> None:
+    store = StoreAddress(folder=tmp_path / "store")
     server = Server(
-        tmp_path, "--workers", "2", COFIO_LLM_BASE_URL="http://x", COFIO_LLM_MODEL="y", COFIO_LLM_BUDGET="z"
+        store, tmp_path, "--workers", "2", COFIO_LLM_BASE_URL="http://x", COFIO_LLM_MODEL="y", COFIO_LLM_BUDGET="z"
     )
     _, log = server.process.communicate(timeout=PATIENCE)
     assert (server.first_line, server.process.returncode) == ("", 1)
     assert (len(log.splitlines()), "budget" in log) == (1, True), log
 
 
+@ABOUT_PROCESSES
 def test_the_numbers_are_those_of_all_processes_and_survive_a_kill(connections: Connections) -> None:
     server, found = connections
 
@@ -556,14 +571,13 @@ def test_the_numbers_are_those_of_all_processes_and_survive_a_kill(connections: 
     assert count_requests(texts[0]) == 10
 
 
-def test_a_token_counts_in_all_workers_as_soon_as_there_is_one(connections: Connections, tmp_path: Path) -> None:
+def test_a_token_counts_in_all_workers_as_soon_as_there_is_one(connections: Connections, store: StoreAddress) -> None:
     _, found = connections
-    tokens = Tokens(tmp_path / "store")
-    token = tokens.add("laptop")
+    token = add_token(store, "laptop")
     for connection in found.values():
         assert ask(connection, "/")[0] == 401
         assert ask(connection, "/", Authorization=f"Bearer {token}")[0] == 200
-    tokens.remove("laptop")
+    remove_token(store, "laptop")
     for connection in found.values():
         assert ask(connection, "/", Authorization=f"Bearer {token}")[0] == 401
 
@@ -596,6 +610,7 @@ def test_without_workers_one_process_does_everything(start: Start) -> None:
     assert server.end()[0] == 0
 
 
+@ABOUT_PROCESSES
 def test_the_number_of_workers_is_a_setting_too(start: Start) -> None:
     assert len(start("--json", COFIO_WORKERS="1").children()) == 2
     assert len(start("--workers", "2", COFIO_WORKERS="0").children()) == 3

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,15 +12,16 @@ from langgraph.checkpoint.conformance.capabilities import Capability
 from langgraph.checkpoint.conformance.initializer import RegisteredCheckpointer
 from langgraph.checkpoint.conformance.validate import validate
 
+from cofio.config.address import StoreAddress
 from cofio.library.langgraph import CofioSaver
 
 from .saving import QUIET
 
 
 @pytest.mark.requirement("langgraph.saver.conformance")
-def test_every_capability_is_there_and_passes(tmp_path: Path) -> None:
+def test_every_capability_is_there_and_passes(store_address: StoreAddress) -> None:
     async def savers() -> AsyncGenerator[BaseCheckpointSaver[Any], None]:
-        async with CofioSaver.open(tmp_path / "store", settings=QUIET) as saver:
+        async with CofioSaver.open(store_address.spell(), settings=QUIET) as saver:
             yield saver
 
     report = asyncio.run(validate(RegisteredCheckpointer(name="CofioSaver", factory=savers)))

@@ -84,8 +84,8 @@ VALUES: dict[str, Any] = {
 
 
 @pytest.fixture
-def saver(tmp_path: Path) -> Iterator[CofioSaver]:
-    with CofioSaver.open(tmp_path / "store", settings=QUIET, allow=OWN) as opened:
+def saver(store_address: StoreAddress) -> Iterator[CofioSaver]:
+    with CofioSaver.open(store_address.spell(), settings=QUIET, allow=OWN) as opened:
         yield opened
 
 
@@ -190,12 +190,12 @@ def test_a_message_more_costs_a_message(saver: CofioSaver) -> None:
 
 
 @pytest.mark.requirement("langgraph.saver.restart")
-def test_another_process_reads_what_was_put(tmp_path: Path) -> None:
-    with CofioSaver.open(tmp_path / "store", settings=QUIET) as saver:
+def test_another_process_reads_what_was_put(store_address: StoreAddress) -> None:
+    with CofioSaver.open(store_address.spell(), settings=QUIET) as saver:
         for number in range(40):
             put = checkpoint_with(f"{number:02}", {"messages": MESSAGES[: number % 5 + 1]})
             saver.put(config_of(at=f"{number - 1:02}" if number else None), put, {"step": number}, {})
-    with CofioSaver.open(tmp_path / "store", settings=QUIET) as saver:
+    with CofioSaver.open(store_address.spell(), settings=QUIET) as saver:
         found = [*saver.list(config_of())]
         assert ids(found) == [f"{number:02}" for number in reversed(range(40))]
         assert [each.checkpoint["channel_values"]["messages"] for each in found] == [
@@ -285,9 +285,9 @@ def test_a_list_goes_on_when_what_it_lists_is_deleted(saver: CofioSaver, monkeyp
 
 
 @pytest.mark.requirement("langgraph.saver.async")
-def test_every_method_can_be_awaited(tmp_path: Path) -> None:
+def test_every_method_can_be_awaited(store_address: StoreAddress) -> None:
     async def work() -> None:
-        async with CofioSaver.open(tmp_path / "store", settings=QUIET) as saver:
+        async with CofioSaver.open(store_address.spell(), settings=QUIET) as saver:
             at = None
             for number in range(25):
                 at = await saver.aput(at or config_of(), checkpoint_with(f"{number:02}", {"a": number}), {}, {})
@@ -403,9 +403,9 @@ class Rotating(CipherProtocol):
 
 
 @pytest.mark.requirement("langgraph.saver.serde")
-def test_an_encrypting_serializer_is_used_for_all_that_a_graph_says(tmp_path: Path) -> None:
+def test_an_encrypting_serializer_is_used_for_all_that_a_graph_says(store_address: StoreAddress) -> None:
     serde = EncryptedSerializer(Rotating(), JsonPlusSerializer(allowed_msgpack_modules=None))
-    with CofioSaver.open(tmp_path / "store", settings=QUIET, serde=serde, allow=[Point]) as saver:
+    with CofioSaver.open(store_address.spell(), settings=QUIET, serde=serde, allow=[Point]) as saver:
         at = None
         for number in range(6):
             put = checkpoint_with(str(number), {"messages": [*MESSAGES, "secret"], "point": Point(1, 2), "none": None})
@@ -423,7 +423,7 @@ def test_an_encrypting_serializer_is_used_for_all_that_a_graph_says(tmp_path: Pa
         state = saver.engine.checkpoints.load("langgraph", "ada", pending=True, by_id=True)
         assert state is not None
         assert "secret" not in repr(state)
-    other = CofioSaver.open(tmp_path / "store", settings=QUIET)
+    other = CofioSaver.open(store_address.spell(), settings=QUIET)
     with other, pytest.raises(Invalid, match=r"serde: a value is of the type 'msgpack\+rotated'"):
         other.get_tuple(config_of())
 
@@ -439,8 +439,8 @@ class Texts:
 
 
 @pytest.mark.requirement("langgraph.saver.serde")
-def test_any_other_serializer_is_given_whole_values(tmp_path: Path) -> None:
-    with CofioSaver.open(tmp_path / "store", settings=QUIET, serde=Texts()) as saver:  # type: ignore[arg-type]
+def test_any_other_serializer_is_given_whole_values(store_address: StoreAddress) -> None:
+    with CofioSaver.open(store_address.spell(), settings=QUIET, serde=Texts()) as saver:  # type: ignore[arg-type]
         saver.put(config_of(), checkpoint_with("1", {"a": [1, 2], "b": {"c": 1}}), {}, {})
         found = saver.get_tuple(config_of())
         assert found is not None
@@ -469,7 +469,7 @@ def test_a_checkpoint_is_gone_when_its_time_is_over(store: StoreAddress) -> None
 
 
 @pytest.mark.requirement("langgraph.saver.open")
-def test_a_saver_closes_the_store_that_it_opened_and_no_other(store: StoreAddress, tmp_path: Path) -> None:
+def test_a_saver_closes_the_store_that_it_opened_and_no_other(store: StoreAddress) -> None:
     with Engine.open(store, settings=QUIET) as engine:
         with CofioSaver(engine) as saver:
             saver.setup()
@@ -486,7 +486,7 @@ def test_a_saver_closes_the_store_that_it_opened_and_no_other(store: StoreAddres
         assert Path(folder.name).exists()
     assert not Path(folder.name).exists()
     with pytest.raises(Invalid, match="ttl"):
-        CofioSaver.open(tmp_path / "store", settings=QUIET, ttl=-1)
+        CofioSaver.open(store.spell(), settings=QUIET, ttl=-1)
     with pytest.raises(Invalid, match=r"engine: expected an Engine, got str; see CofioSaver\.open"):
         CofioSaver("memory")  # type: ignore[arg-type]
 
@@ -503,8 +503,8 @@ def test_versions_rise_and_are_written_as_the_sqlite_saver_writes_them(saver: Co
 
 
 @pytest.mark.requirement("langgraph.saver.allow")
-def test_a_saver_with_more_types_is_another_saver_on_the_same_store(tmp_path: Path) -> None:
-    with CofioSaver.open(tmp_path / "store", settings=QUIET) as saver:
+def test_a_saver_with_more_types_is_another_saver_on_the_same_store(store_address: StoreAddress) -> None:
+    with CofioSaver.open(store_address.spell(), settings=QUIET) as saver:
         wider = saver.with_allowlist([(Point.__module__, "Point")])
         assert wider is not saver
         assert isinstance(wider, CofioSaver)

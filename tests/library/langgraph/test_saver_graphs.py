@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 import pytest
@@ -21,6 +20,7 @@ from langgraph.graph import START, StateGraph, add_messages
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Durability, Send, interrupt
 
+from cofio.config.address import StoreAddress
 from cofio.library.langgraph import CofioSaver
 from cofio.values.errors import Unavailable
 
@@ -45,8 +45,8 @@ class Log(TypedDict, total=False):
 
 
 @pytest.fixture
-def saver(tmp_path: Path) -> Iterator[CofioSaver]:
-    with CofioSaver.open(tmp_path / "store", settings=QUIET) as opened:
+def saver(store_address: StoreAddress) -> Iterator[CofioSaver]:
+    with CofioSaver.open(store_address.spell(), settings=QUIET) as opened:
         yield opened
 
 
@@ -87,15 +87,15 @@ def texts(values: Any) -> list[str]:
 
 
 @pytest.mark.requirement("langgraph.saver.restart")
-def test_a_chat_goes_on_in_another_process(tmp_path: Path) -> None:
+def test_a_chat_goes_on_in_another_process(store_address: StoreAddress) -> None:
     said = []
     for turn in range(5):
-        with CofioSaver.open(tmp_path / "store", settings=QUIET) as saver:
+        with CofioSaver.open(store_address.spell(), settings=QUIET) as saver:
             values = chat(saver).invoke({"messages": [HumanMessage(f"turn {turn}")]}, thread())
             said += [f"turn {turn}", f"You said 'turn {turn}'."]
             assert texts(values) == said
             assert values["count"] == turn + 1
-    with CofioSaver.open(tmp_path / "store", settings=QUIET) as saver:
+    with CofioSaver.open(store_address.spell(), settings=QUIET) as saver:
         assert texts(chat(saver).get_state(thread()).values) == said
         assert all(
             type(each) in (HumanMessage, AIMessage) for each in chat(saver).get_state(thread()).values["messages"]
@@ -119,7 +119,7 @@ def test_a_graph_says_the_same_as_with_the_in_memory_saver(saver: CofioSaver) ->
 
 @pytest.mark.requirement("langgraph.saver.interrupts")
 @pytest.mark.parametrize("restarted", [False, True])
-def test_a_graph_waits_for_an_answer_and_goes_on_with_it(tmp_path: Path, restarted: bool) -> None:
+def test_a_graph_waits_for_an_answer_and_goes_on_with_it(store_address: StoreAddress, restarted: bool) -> None:
     ran = []
 
     def ask(state: Chat) -> Chat:
@@ -140,19 +140,19 @@ def test_a_graph_waits_for_an_answer_and_goes_on_with_it(tmp_path: Path, restart
         built.add_edge("before", "ask")
         return built.compile(checkpointer=saver)
 
-    saver = CofioSaver.open(tmp_path / "store", settings=QUIET)
+    saver = CofioSaver.open(store_address.spell(), settings=QUIET)
     asked = made(saver).invoke({"messages": []}, thread())
     assert asked["__interrupt__"][0].value == {"question": "sure?"}
     if restarted:
         saver.close()
-        saver = CofioSaver.open(tmp_path / "store", settings=QUIET)
+        saver = CofioSaver.open(store_address.spell(), settings=QUIET)
     state = made(saver).get_state(thread())
     assert state.next == ("ask",)
     assert state.tasks[0].interrupts[0].value == {"question": "sure?"}
     assert made(saver).invoke(Command(resume="yes"), thread())["__interrupt__"][0].value == "really?"
     if restarted:
         saver.close()
-        saver = CofioSaver.open(tmp_path / "store", settings=QUIET)
+        saver = CofioSaver.open(store_address.spell(), settings=QUIET)
     assert texts(made(saver).invoke(Command(resume="of course"), thread())) == ["yes of course"]
     assert ran == ["before", "ask", "ask", "ask"]
     saver.close()
@@ -281,17 +281,19 @@ def test_the_functional_form_remembers_what_it_returned_and_what_its_tasks_did(s
 
 @pytest.mark.requirement("langgraph.saver.deltas")
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
-def test_channels_that_keep_what_was_written_come_back_whole(tmp_path: Path, durability: Durability) -> None:
+def test_channels_that_keep_what_was_written_come_back_whole(
+    store_address: StoreAddress, durability: Durability
+) -> None:
     lines: list[str] = []
     for turn in range(12):
-        with CofioSaver.open(tmp_path / "store", settings=QUIET) as saver:
+        with CofioSaver.open(store_address.spell(), settings=QUIET) as saver:
             graph = log(saver)
             said = [f"turn {turn}", "and more"]
             values = graph.invoke({"lines": said, "all": said}, thread(), durability=durability)
             lines += said
             lines += [str(len(lines)), str(len(lines) + 1)]
             assert values["lines"] == values["all"] == lines
-    with CofioSaver.open(tmp_path / "store", settings=QUIET) as saver:
+    with CofioSaver.open(store_address.spell(), settings=QUIET) as saver:
         graph = log(saver)
         history = [*graph.get_state_history(thread())]
         assert history[0].values["lines"] == history[0].values["all"] == lines
@@ -377,8 +379,8 @@ with CofioSaver.open(store) as saver:
 
 
 @pytest.mark.requirement("langgraph.saver.concurrent")
-def test_processes_share_a_store(tmp_path: Path) -> None:
-    store = tmp_path / "store"
+def test_processes_share_a_store(store_address: StoreAddress) -> None:
+    store = store_address.spell()
     running = [
         subprocess.Popen([sys.executable, "-c", TALKER, store, name, "15"], stderr=subprocess.PIPE, text=True)
         for name in ("ada", "bob", "shared")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 from datetime import UTC, datetime
-from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 import numpy as np
@@ -29,6 +28,7 @@ from langgraph.checkpoint.serde.types import ERROR, INTERRUPT
 from cofio.library.langgraph import CofioSaver
 from cofio.values.errors import Unavailable
 
+from ...conftest import Stores
 from .saving import QUIET, checkpoint_with, config_of
 
 THREADS = st.sampled_from(["ada", "bob", "çe'd\"a"])
@@ -63,20 +63,22 @@ VALUES = st.recursive(
 class Model(RuleBasedStateMachine):
     """The two savers, and what is done to both."""
 
+    stores: ClassVar[Stores]
+
     def __init__(self) -> None:
         super().__init__()
-        self.folder = TemporaryDirectory()
+        self.address = self.stores.new()
         self.count = 0
 
     @initialize()
     def begin(self) -> None:
-        self.mine = CofioSaver.open(self.folder.name, settings=QUIET)
+        self.mine = CofioSaver.open(self.address.spell(), settings=QUIET)
         self.theirs = InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=None))
 
     def teardown(self) -> None:
         if hasattr(self, "mine"):
             self.mine.close()
-        self.folder.cleanup()
+        self.stores.remove(self.address)
 
     def known(self, thread: str, ns: str) -> list[str]:
         return sorted(self.theirs.storage.get(thread, {}).get(ns, {}))
@@ -153,7 +155,7 @@ class Model(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.mine.close()
-        self.mine = CofioSaver.open(self.folder.name, settings=QUIET)
+        self.mine = CofioSaver.open(self.address.spell(), settings=QUIET)
 
     def forget(self, each: CheckpointTuple) -> None:
         options = each.config["configurable"]
@@ -200,5 +202,6 @@ def told(found: CheckpointTuple) -> str:
 
 
 @pytest.mark.requirement("langgraph.saver.model")
-def test_the_two_savers_say_the_same() -> None:
-    run_state_machine_as_test(Model, settings=settings(max_examples=30, stateful_step_count=20, deadline=None))
+def test_the_two_savers_say_the_same(stores: Stores) -> None:
+    machine = type("Model", (Model,), {"stores": stores})
+    run_state_machine_as_test(machine, settings=settings(max_examples=30, stateful_step_count=20, deadline=None))

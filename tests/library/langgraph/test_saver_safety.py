@@ -43,8 +43,8 @@ class Bomb:
 
 
 @pytest.fixture
-def saver(tmp_path: Path) -> Iterator[CofioSaver]:
-    with CofioSaver.open(tmp_path / "store", settings=QUIET) as opened:
+def saver(store_address: StoreAddress) -> Iterator[CofioSaver]:
+    with CofioSaver.open(store_address.spell(), settings=QUIET) as opened:
         yield opened
 
 
@@ -138,10 +138,10 @@ def test_nothing_is_ever_pickled(saver: CofioSaver) -> None:
 
 
 @pytest.mark.requirement("langgraph.saver.safety")
-def test_a_pickling_serializer_must_be_asked_for(tmp_path: Path) -> None:
+def test_a_pickling_serializer_must_be_asked_for(store_address: StoreAddress) -> None:
     serde = JsonPlusSerializer(pickle_fallback=True, allowed_msgpack_modules=None)
     value = ["text", {"a": complex(1, 2)}, None]
-    with CofioSaver.open(tmp_path / "store", settings=QUIET, serde=serde) as saver:
+    with CofioSaver.open(store_address.spell(), settings=QUIET, serde=serde) as saver:
         saver.put(config_of(), checkpoint_with("1", {"a": value, "b": ["c"]}), {}, {})
         found = saver.get_tuple(config_of())
         assert found is not None

@@ -27,6 +27,7 @@ from langgraph.store.base import (
 from langgraph.store.memory import InMemoryStore
 
 from cofio import Engine, Invalid, Kind, LimitExceeded, Query, Scope, Settings
+from cofio.config.address import StoreAddress
 from cofio.library.cofio_store import CofioStore
 from cofio.library.langgraph import CofioLangGraphStore
 from cofio.library.langgraph import store as store_module
@@ -689,10 +690,10 @@ def test_a_value_that_changes_after_the_put_is_kept_as_it_was(store: CofioLangGr
 
 
 @pytest.mark.requirement("langgraph-store.together")
-def test_stores_on_one_folder_work_at_once(tmp_path: Path) -> None:
+def test_stores_on_one_folder_work_at_once(store_address: StoreAddress) -> None:
     with (
-        CofioLangGraphStore.open(tmp_path / "m", settings=QUIET) as one,
-        CofioLangGraphStore.open(tmp_path / "m", settings=QUIET) as other,
+        CofioLangGraphStore.open(store_address.spell(), settings=QUIET) as one,
+        CofioLangGraphStore.open(store_address.spell(), settings=QUIET) as other,
     ):
 
         async def work() -> None:
@@ -714,7 +715,7 @@ class State(TypedDict):
 
 @pytest.mark.requirement("langgraph-store.graph")
 @pytest.mark.parametrize("way", ["sync", "async"])
-def test_a_graph_remembers_from_one_thread_to_the_next(tmp_path: Path, way: str) -> None:
+def test_a_graph_remembers_from_one_thread_to_the_next(store_address: StoreAddress, way: str) -> None:
     def remember(state: State, *, store: BaseStore) -> dict[str, Any]:
         namespace = ("memories", state["user"])
         known = [item.value["text"] for item in store.search(namespace, query="tea")]
@@ -731,7 +732,7 @@ def test_a_graph_remembers_from_one_thread_to_the_next(tmp_path: Path, way: str)
     builder.add_node("remember", remember if way == "sync" else aremember)
     builder.add_edge(START, "remember")
     for user, said, known in [("ada", "I drink tea", []), ("ada", "hello", ["I drink tea"]), ("bob", "tea?", [])]:
-        with CofioLangGraphStore.open(tmp_path / "m", settings=QUIET) as store:
+        with CofioLangGraphStore.open(store_address.spell(), settings=QUIET) as store:
             graph = builder.compile(store=store)
             state: State = {"user": user, "said": said, "known": []}
             after = graph.invoke(state) if way == "sync" else run(graph.ainvoke(state))
@@ -755,9 +756,9 @@ tests = st.recursive(
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
+def engine(store_address: StoreAddress) -> Iterator[Engine]:
     """A memory for many examples."""
-    with Engine.open(tmp_path / "many", settings=QUIET) as opened:
+    with Engine.open(store_address, settings=QUIET) as opened:
         yield opened
 
 

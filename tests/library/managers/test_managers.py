@@ -7,7 +7,6 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio import Engine, Invalid
+from cofio.config.address import StoreAddress
 from cofio.library.cofio_store import CofioStore
 from cofio.library.events import StreamEvent, observe, run_context
 from cofio.library.manager import BaseMemoryManager, LLMMemoryManager, Memory, MemoryType, NoopMemoryManager
@@ -476,9 +476,9 @@ def test_injections_and_extractions_are_told() -> None:
 
 
 @pytest.mark.requirement("manager.durable")
-def test_memories_outlive_the_process_that_kept_them(tmp_path: Path) -> None:
+def test_memories_outlive_the_process_that_kept_them(store_address: StoreAddress) -> None:
     for text, found in (("I'm a baker", 0), ("Don't use plastic", 1), ("I'm a baker!", 2)):
-        with Engine.open(tmp_path / "kept") as engine:
+        with Engine.open(store_address) as engine:
             manager = LLMMemoryManager(CofioStore(engine), namespace_prefix=("users", "ada"))
             state = run(manager.on_session_start(AgentState(messages=(Message.user(text),))))
             assert len(blocks(state)) == found

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from cofio import Conflict, Engine, Invalid, Kind, LimitExceeded, Query, Scope, Settings, Unavailable
+from cofio.config.address import StoreAddress
 from cofio.embed.hashed import HashedEmbedder
 from cofio.library.cofio_store import CofioStore
 from cofio.library.store import StoreCapabilities, StoreContext
@@ -44,13 +45,15 @@ def test_it_can_do_everything(store: CofioStore, memory: Engine) -> None:
 
 
 @pytest.mark.requirement("cofio-store.durable")
-def test_what_was_put_is_there_when_the_folder_is_opened_again(tmp_path: Path, clock: Callable[[], datetime]) -> None:
-    with Engine.open(tmp_path / "store", settings=QUIET, clock=clock) as engine:
+def test_what_was_put_is_there_when_the_folder_is_opened_again(
+    store_address: StoreAddress, clock: Callable[[], datetime]
+) -> None:
+    with Engine.open(store_address, settings=QUIET, clock=clock) as engine:
         store = CofioStore(engine)
         run(store.put_with_embedding(NS, "k", {"theme": "dark"}, [1.0, 2.0], {"m": 1}))
         run(store.put(NS, "k2", None))
         before = run(store.search(NS))
-    with Engine.open(tmp_path / "store", settings=QUIET, clock=clock) as engine:
+    with Engine.open(store_address, settings=QUIET, clock=clock) as engine:
         store = CofioStore(engine)
         assert run(store.search(NS)) == before
         assert run(store.get_embedding(NS, "k")) == [1.0, 2.0]
@@ -58,10 +61,10 @@ def test_what_was_put_is_there_when_the_folder_is_opened_again(tmp_path: Path, c
 
 
 @pytest.mark.requirement("cofio-store.two-stores")
-def test_two_stores_on_one_folder_see_each_other(tmp_path: Path, clock: Callable[[], datetime]) -> None:
+def test_two_stores_on_one_folder_see_each_other(store_address: StoreAddress, clock: Callable[[], datetime]) -> None:
     with (
-        Engine.open(tmp_path / "store", settings=QUIET, clock=clock) as one,
-        Engine.open(tmp_path / "store", settings=QUIET, clock=clock) as other,
+        Engine.open(store_address, settings=QUIET, clock=clock) as one,
+        Engine.open(store_address, settings=QUIET, clock=clock) as other,
     ):
         first, second = CofioStore(one), CofioStore(other)
 
@@ -162,8 +165,8 @@ def test_a_search_by_meaning_finds_what_was_put_a_moment_ago(store: CofioStore) 
 
 
 @pytest.mark.requirement("cofio-store.meaning")
-def test_a_search_by_meaning_without_an_embedder_says_so(tmp_path: Path) -> None:
-    with Engine.open(tmp_path / "none", settings=QUIET) as engine, pytest.raises(Unavailable, match="no embedder"):
+def test_a_search_by_meaning_without_an_embedder_says_so(store_address: StoreAddress) -> None:
+    with Engine.open(store_address, settings=QUIET) as engine, pytest.raises(Unavailable, match="no embedder"):
         run(CofioStore(engine).search_by_meaning(NS, "anything"))
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import tempfile
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import pytest
 from hypothesis import settings
@@ -16,6 +15,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 from cofio import Engine, Json, Settings
 from cofio.library.cofio_store import CofioStore
 from cofio.library.store import BaseStore, InMemoryStore
+
+from ...conftest import Stores
 
 T = TypeVar("T")
 names = st.sampled_from(["a", "b", "a/b", "a:b", "%", "*", "store", "é"])
@@ -120,22 +121,29 @@ class InMemoryMachine(StoreMachine):
 class CofioMachine(StoreMachine):
     """The durable store."""
 
+    stores: ClassVar[Stores]
+
     def __init__(self) -> None:
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
-        self.engine = Engine.open(
-            self.folder.name + "/store", settings=Settings(background=False, embedder="none", sync="normal")
-        )
+        self.address = self.stores.new()
+        self.engine = Engine.open(self.address, settings=Settings(background=False, embedder="none", sync="normal"))
         self.store = CofioStore(self.engine)
 
     def teardown(self) -> None:
         """Let go of the engine too."""
         super().teardown()
         self.engine.close()
-        self.folder.cleanup()
+        self.stores.remove(self.address)
+
+
+USUAL = settings(max_examples=25, stateful_step_count=20, deadline=None)
 
 
 @pytest.mark.requirement("store.model")
-@pytest.mark.parametrize("machine", [InMemoryMachine, CofioMachine])
-def test_a_store_is_a_dict(machine: type[StoreMachine]) -> None:
-    run_state_machine_as_test(machine, settings=settings(max_examples=25, stateful_step_count=20, deadline=None))
+def test_a_store_in_memory_is_a_dict() -> None:
+    run_state_machine_as_test(InMemoryMachine, settings=USUAL)
+
+
+@pytest.mark.requirement("store.model")
+def test_a_store_is_a_dict(stores: Stores) -> None:
+    run_state_machine_as_test(type("CofioMachine", (CofioMachine,), {"stores": stores}), settings=USUAL)

@@ -22,12 +22,13 @@ from ..store_copy import StorePart
 from ..upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
 from .conditions import Values, within
 from .database import Connection, Connections, FirstAnswer, ServerAddress
-from .dump import dump, fetch_in_order
+from .dump import GIVEN, dump, fetch_pages, page_records
 from .migrations import Server, exists, prepare
 from .record_rows import COLUMNS, OPEN_SNAPSHOT, OPEN_TRANSACTION, PostgresRecords, PostgresTransaction
 from .replica import Replica
 from .searcher import PostgresSearcher, open_searcher
 from .shared_values import STANDBY, PostgresSharedValues, read_shared_value
+from .store_loader import check_whole
 from .upkeep import PostgresUpkeep
 from .vector_rows import claim
 
@@ -79,6 +80,7 @@ class PostgresBackend:
         self._connections.open()
         try:
             self._server: Server = prepare(self._connections)
+            check_whole(self._connections, name)
             self._connections.read_only = self.read_only
             self._replica = self._open_replica(read_url, replica_lag) if read_url else None
         except BaseException:
@@ -205,24 +207,15 @@ class PostgresBackend:
         reads = self._reads
         with reads.snapshot(OPEN_SNAPSHOT) as (connection, opening):
             records = PostgresRecords(reads, connection, opening, now)
-            values = Values(0, 0)
+            values = Values(0)
             condition = within(bounds, records.at, values)
-            given = (
-                "(SELECT array_agg(g.part ORDER BY g.part) FROM @given g WHERE g.scope = r.scope AND g.no = r.no),"
-                " (SELECT array_agg(g.data ORDER BY g.part) FROM @given g WHERE g.scope = r.scope AND g.no = r.no)"
-            )
-            statement = (
-                f"SELECT r.seq, {COLUMNS}, {given} FROM @record r WHERE {condition} AND r.seq > $1"
-                " ORDER BY r.seq LIMIT $2"
-            )
-            for _, *columns, parts, vectors in fetch_in_order(reads, connection, statement, *values.list[2:]):
+            statement = page_records(f"{COLUMNS}, {GIVEN}", condition)
+            for _, *columns, parts, vectors in fetch_pages(reads, connection, statement, *values.list[1:]):
                 yield tuple(columns), list(zip(parts or (), vectors or (), strict=True))
 
-    def dump(self) -> Iterator[StorePart]:
+    def dump(self) -> Generator[StorePart]:
         """All that the store holds, as of one moment."""
-        with self._connections.snapshot(OPEN_SNAPSHOT) as (connection, opening):
-            at = PostgresRecords(self._connections, connection, opening, self._clock()).at
-            yield from dump(self._connections, connection, at)
+        return dump(self._connections)
 
     # Derived work.
 

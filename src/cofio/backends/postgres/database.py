@@ -99,6 +99,7 @@ class Connections:
     ) -> None:
         """`patience` is how many seconds a caller waits for a connection, if not as long as others do."""
         self.schema = address.schema
+        self.conninfo = address.conninfo
         self._address = address
         self._sync = sync
         self._statements: dict[str, str] = {}

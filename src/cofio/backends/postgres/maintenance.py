@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 
 from ...values.progress import Progress
 from ...values.stats import Stats
 from ...values.times import from_micros, to_micros
-from ..interface import Identity
 from ..store_time import compute_store_time
+from ..upkeep_interface import Examination
+from .archive import SUFFIX, write_archive
 from .database import Connections
+from .examination import examine, find_invalid_indexes
 from .migrations import Server
 
 _AT = "r.scope = {0}.scope AND r.no = {0}.no"
@@ -81,24 +84,22 @@ class PostgresMaintenance:
                 found.append(f"there are {count} {what}: run `cofio reindex`")
             if progress:
                 progress("check", number, len(_CHECKS))
+        found += find_invalid_indexes(self._connections)
         ((fault,),) = self._connections.fetch("SELECT fault FROM @state")
         if fault:
             found.append(f"background work fails: {fault}")
         return found
 
-    def backup(self, target: str, progress: Progress | None = None) -> None:
-        """Copy the store into a new folder while others go on writing."""
-        self._copy_to_folder(target, progress)
+    def examine(self) -> Examination:
+        """What there is to say of the server."""
+        return examine(self._connections, self._server)
 
-    def adopt(self, identity: Identity) -> None:
-        """Let this store, a copy of another, be known by the other's identity."""
-        self._connections.fetch("UPDATE @state SET store = $1", (identity.store,))
-        # A slot that no writer has makes up for the difference.
-        self._connections.fetch(
-            "INSERT INTO @moment AS m (slot, at, changes) SELECT -1, 0, greatest(0, $1::bigint - coalesce(sum(changes),"
-            " 0)) FROM @moment WHERE slot >= 0 ON CONFLICT (slot) DO UPDATE SET changes = excluded.changes",
-            (identity.position,),
-        )
+    def backup(self, target: str, progress: Progress | None = None) -> None:
+        """Copy the store into a new folder, or into a dump, while others go on writing."""
+        if target.endswith(SUFFIX):
+            write_archive(Path(target), self._connections.conninfo, self._connections.schema, self._server.version)
+        else:
+            self._copy_to_folder(target, progress)
 
     def count_remains(self) -> dict[str, int]:
         """How much there is of each kind of derived file that still holds what was deleted: there are no files."""

@@ -373,18 +373,7 @@ class PostgresTransaction(PostgresRecords):
     def insert(self, record: Record, text: PreparedText, given: GivenVectors) -> None:
         """Add a record."""
         self._prepare_change(record)
-        terms = _count_terms(_split(record))
-        self._run(
-            _INSERT,
-            (
-                digest(record.scope.path), record.id, str(record.kind), record.key, _digest_key(record), text.words,
-                list(terms), text.digest, record.parent, record.position, record.author,
-                to_micros(record.created_at), to_micros(record.updated_at), _to_micros(record.expires_at),
-                record.version, str(record.importance),
-                record.source, text.tags, _fold(record.tags), record.title, text.data, _encode_fields(text),
-                record.text, list(terms.values()), record.kind not in NOT_SEARCHABLE,
-            ),
-        )  # fmt: skip
+        self._run(_INSERT, (digest(record.scope.path), *encode_record(record, text), record.kind not in NOT_SEARCHABLE))
         self._grow(record.scope, 1, text.words)
         self._store_given(record.id, given)
         self._scope_of[record.id] = record.scope
@@ -478,6 +467,17 @@ class PostgresTransaction(PostgresRecords):
         ((count,),) = self._fetch(_DELETE.format(which=which), values)
         self._changes += count
         return int(count)
+
+
+def encode_record(record: Record, text: PreparedText) -> Row:
+    """What the columns of a new record hold from `id` on, and how often it holds each of its words."""
+    terms = _count_terms(_split(record))
+    return (
+        record.id, str(record.kind), record.key, _digest_key(record), text.words, list(terms), text.digest,
+        record.parent, record.position, record.author, to_micros(record.created_at), to_micros(record.updated_at),
+        _to_micros(record.expires_at), record.version, str(record.importance), record.source, text.tags,
+        _fold(record.tags), record.title, text.data, _encode_fields(text), record.text, list(terms.values()),
+    )  # fmt: skip
 
 
 def _split(record: Record) -> Sequence[str]:

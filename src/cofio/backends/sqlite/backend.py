@@ -175,12 +175,12 @@ class SqliteBackend:
             ):
                 yield row[:-1], read_given(connection, row[0]) if row[-1] else {}
 
-    def dump(self) -> Iterator[StorePart]:
+    def dump(self) -> Generator[StorePart]:
         """All that the store holds, as of one moment."""
         from .dump import dump  # which needs numpy
 
         with self._database.snapshot() as connection:
-            yield from dump(connection, self._clock())
+            yield from dump(connection)
 
     # Derived work.
 

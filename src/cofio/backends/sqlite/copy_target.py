@@ -19,11 +19,12 @@ _PARTS = frozenset({"index", "vectors", "lease", "cofio.toml"})
 class CopyTarget:
     """A folder that a copy is made in, for its `with` block; what the block does not complete is removed again.
 
-    A process that is killed leaves what it has made so far. The next copy into the folder removes that.
+    A process that is killed leaves what it has made so far. The next copy into the folder removes that, or goes on.
     """
 
-    def __init__(self, folder: Path) -> None:
-        """
+    def __init__(self, folder: Path, *, resume: bool = False) -> None:
+        """With `resume`, what there is of an unfinished copy stays, now and when this one is not completed.
+
         Raises:
             Invalid: the folder exists, and holds something else than an unfinished copy.
             Unavailable: another process is making a copy there.
@@ -32,6 +33,7 @@ class CopyTarget:
         self.database = folder / UNFINISHED
         self._is_new = not folder.exists()
         self._is_complete = False
+        self._resume = resume
         if not self._is_new and not _is_free(folder):
             raise Invalid("target", f"{folder} exists and is not an empty folder")
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -48,10 +50,11 @@ class CopyTarget:
             raise Unavailable(f"another copy is being made in {self.folder} at the moment")
         if not _is_free(self.folder):  # another process has just completed one
             raise Invalid("target", f"{self.folder} exists and is not an empty folder")
-        self._clear()
+        if not self._resume:
+            self._clear()
         self.database.touch(0o600)  # before the rest: it tells what this folder is, should this process be killed
         for name in ("index", "vectors"):
-            (self.folder / name).mkdir(mode=0o700)
+            (self.folder / name).mkdir(mode=0o700, exist_ok=True)
 
     def __enter__(self) -> CopyTarget:
         return self
@@ -59,7 +62,7 @@ class CopyTarget:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        failed = not self._is_complete and not (self.folder / "memory.db").exists()
+        failed = not self._is_complete and not self._resume and not (self.folder / "memory.db").exists()
         if failed:
             with suppress(OSError):  # the first failure is the one to report
                 self._clear()

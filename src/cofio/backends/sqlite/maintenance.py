@@ -12,8 +12,8 @@ import apsw
 from ...values.progress import Progress
 from ...values.stats import Stats
 from ...values.times import from_micros, to_micros
-from ..interface import Identity
 from ..store_time import compute_store_time
+from ..upkeep_interface import Examination
 from . import checks
 from .copy_target import CopyTarget
 from .database import Database, fetch, translate_errors
@@ -54,13 +54,9 @@ class SqliteMaintenance:
                 database.close()
             copy.complete()
 
-    def adopt(self, identity: Identity) -> None:
-        """Let this store, a copy of another, be known by the other's identity."""
-
-        def adopt(connection: apsw.Connection) -> None:
-            connection.execute("UPDATE state SET store = ?, seq = max(seq, ?)", identity)
-
-        self._database.write(adopt)
+    def examine(self) -> Examination:
+        """What there is to say of a server: there is none."""
+        return Examination({}, ())
 
     def count_remains(self) -> dict[str, int]:
         """How much there is of each kind of derived file that still holds what was deleted."""

@@ -15,7 +15,7 @@ from ...values.query import Bounds, Window
 from ...values.records import Kind, Record, Scope
 from ...values.times import from_micros, to_micros
 from ..record_columns import decode_headings, decode_record, decode_scope, decode_tags, pack_vector, unpack_vector
-from ..record_interface import GivenVectors, Headings, PreparedText, Records
+from ..record_interface import ChangeNumbers, GivenVectors, Headings, PreparedText, Records
 from ..store_time import compute_store_time
 from .conditions import within
 from .counts import CountCache
@@ -223,15 +223,23 @@ class RecordTransaction(RecordRows):
     def insert(self, record: Record, text: PreparedText, given: GivenVectors) -> None:
         """Add a record."""
         self._seq += 1
+        self._insert(record, text, given, ChangeNumbers(self._seq, self._seq, self._seq))
+
+    def restore(self, record: Record, text: PreparedText, given: GivenVectors, numbers: ChangeNumbers) -> None:
+        """Add a record with the numbers that its changes have in the store that it comes from."""
+        self._seq = max(self._seq, *numbers)
+        self._insert(record, text, given, numbers)
+
+    def _insert(self, record: Record, text: PreparedText, given: GivenVectors, numbers: ChangeNumbers) -> None:
         self._records += 1
-        row = self._seq
+        row = numbers.first
         scope = self._scope_row(record.scope)
         self._prepare_change(record)
         self._words += text.words
         self._do(
             _INSERT,
             (
-                row, record.id, scope, record.kind, record.key, row, row, text.words,
+                row, record.id, scope, record.kind, record.key, numbers.last, numbers.restated, text.words,
                 text.digest, record.parent, record.position, record.author, self._to_micros(record.created_at),
                 self._to_micros(record.updated_at), None if record.expires_at is None else to_micros(record.expires_at),
                 record.version, record.importance, record.source, text.tags, record.title, text.data, record.text,

@@ -31,7 +31,7 @@ _BLOCKS = {"seed": -32300, "crate": -32400}
 
 # The host passes on no other variable. Those of `cofio serve` and of what is typed are of no use here.
 VARIABLES = {
-    "COFIO_STORE": "the memory's folder; without it, the nearest .cofio of the project",
+    "COFIO_STORE": "the memory's folder or the URL of its database; without it, the nearest .cofio of the project",
     "AGENT_STORE_PATH": "the same, as agent-memory-store calls it",
     "COFIO_EMBEDDER": "what makes vectors: minilm, remote, none",
     "COFIO_EMBED_URL": "the OpenAI-compatible endpoint of the remote embedder",
@@ -41,7 +41,10 @@ VARIABLES = {
     "COFIO_FETCH_MODEL": "whether a model that is missing is fetched in the background",
     "XDG_CACHE_HOME": "the user's cache, in which models are installed",
     "XDG_CONFIG_HOME": "the user's configuration: settings for all memories, and which memories are trusted",
-    "LOCALAPPDATA": "the user's cache on Windows",
+    "XDG_DATA_HOME": "the user's data: settings and the vault of a memory that is on PostgreSQL",
+    "PGPASSFILE": "the file of the passwords of databases, if it is not the usual one",
+    "PGPASSWORD": "the password of the database",
+    "LOCALAPPDATA": "the user's cache and data on Windows",
     "APPDATA": "the user's configuration on Windows",
     "COFIO_SYNC": "full or normal: whether a write survives a power cut",
     "COFIO_FUSION": "convex or rrf: how rankings by words and by meaning become one",
@@ -49,13 +52,13 @@ VARIABLES = {
     "COFIO_BACKGROUND": "whether to index and embed in the background",
     CODES_VARIABLE: "seed (-323xx, the default) or crate (-324xx)",
 }
-_SENSITIVE = "COFIO_EMBED_KEY"
+_SENSITIVE = ("COFIO_STORE", "COFIO_EMBED_KEY", "PGPASSWORD")  # a URL may hold a password
 
 
 def render_manifest() -> str:
     """The manifest as one line: the same for as long as the package's version is."""
     variables: list[Json] = [
-        {"name": name, "description": about, "sensitive": name == _SENSITIVE, "required": False}
+        {"name": name, "description": about, "sensitive": name in _SENSITIVE, "required": False}
         for name, about in VARIABLES.items()
     ]
     manifest: dict[str, Json] = {

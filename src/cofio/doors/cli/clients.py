@@ -277,7 +277,12 @@ def _build_command(args: Namespace, client: Client, current: Mapping[str, object
     arguments = _read_arguments(_read_words(current))
     needs_store = any(map(os.environ.get, _STORES)) or not client.follows
     if args.store is not None or (needs_store and not _names_store(current, arguments)):
-        arguments = _set_store(arguments, resolve_store(args.store).spell())
+        address = resolve_store(args.store)
+        if address.has_password:
+            raise Invalid(
+                "store", "its password would stand in the client's settings for others to see: put it into ~/.pgpass"
+            )
+        arguments = _set_store(arguments, address.spell())
     words += arguments
     for word in words:
         check_text("command", word, MAX_PATH)

@@ -36,7 +36,7 @@ def open_memory(args: Namespace, *, make: bool = False) -> Iterator[Engine]:
     there = exists(address)
     if not there and not make:
         check_absence(address)
-        raise Unavailable(f"there is no memory in {address}: `cofio add` makes one, --store names another folder")
+        raise Unavailable(f"there is no memory in {address}: `cofio add` makes one, --store names another")
     is_known = bool(find_loss(address))
     with Engine.open(address, settings=replace(settings, background=False)) as engine:
         if not is_known and (loss := find_loss(address)):

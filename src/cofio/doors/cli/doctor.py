@@ -119,8 +119,8 @@ def check_memory(args: Namespace) -> int:
                 mended = [fault for fault in faults if fault not in problems]
             if fix:
                 engine.scrub()
-            remains = _describe_remains(engine)
-            numbers, internal = engine.stats(), count_internal(engine)
+            remains = _describe_remains(engine, address)
+            numbers, internal, server = engine.stats(), count_internal(engine), engine.examine()
             if settings.llm_base_url:
                 facts["llm"] = _describe_llm(engine, settings)
         facts["records"] = _describe_records(numbers, internal)
@@ -128,6 +128,8 @@ def check_memory(args: Namespace) -> int:
         waits = f"{render_record_count(numbers.waiting_for_vectors)} waiting for a vector"
         facts["embedder"] = f"{numbers.embedder}, {waits}"
         facts["deleted"] = remains
+        facts |= server.facts
+        warnings += server.warnings
         if settings.embedder != "none" and numbers.meaning != "on":
             warnings.append(f"meaning is {numbers.meaning}; until then records are found by their words only")
     except Unavailable as error:
@@ -138,8 +140,7 @@ def check_memory(args: Namespace) -> int:
     words = {"ready": "installed", "missing": "not installed", "fetching": f"being fetched ({state.percent})"}
     words |= {"failed": f"not installed: {state.reason}", "unreadable": state.reason}
     facts["model"] = words[state.kind]
-    facts["permissions"] = f"{home.stat().st_mode & 0o777:04o}"
-    facts["disk"] = f"{render_size(shutil.disk_usage(home).free)} free"
+    facts |= _describe_home(address)
     if leftover := find_telemetry():
         facts["telemetry"] = (
             f"off; {leftover} is what onnxruntime gathered before cofio turned that off, or for another program. "
@@ -151,8 +152,20 @@ def check_memory(args: Namespace) -> int:
     return 1 if problems else 0
 
 
-def _describe_remains(engine: Engine) -> str:
+def _describe_home(address: StoreAddress) -> dict[str, str]:
+    """The folder that the memory is in, or that a server has its settings and tokens in, if it is there yet."""
+    home = address.home
+    where = {"home": str(home)} if address.folder is None else {}
+    if not home.exists():
+        return where
+    mode, free = home.stat().st_mode & 0o777, shutil.disk_usage(home).free
+    return {**where, "permissions": f"{mode:04o}", "disk": f"{render_size(free)} free"}
+
+
+def _describe_remains(engine: Engine, address: StoreAddress) -> str:
     """Whether files still hold what was deleted."""
+    if address.folder is None:
+        return "is cleared by the server's VACUUM, which `cofio doctor --fix` runs now"
     remains = engine.remains()
     if not remains:
         return "nothing of it is left in the index"
@@ -173,7 +186,9 @@ def _describe_llm(engine: Engine, settings: Settings) -> str:
 
 def _find_faults_around(address: StoreAddress, tokens: Tokens) -> list[str]:
     """What is wrong around the memory rather than in it."""
-    faults, home = [], address.home
+    faults, home = list[str](), address.home
+    if not home.exists():  # as on a machine from which the database was not used yet
+        return faults
     mode, free = home.stat().st_mode & 0o777, shutil.disk_usage(home).free
     if mode & 0o077 and has_permissions():
         faults.append(f"others may look into {home}: its permissions are {mode:04o}, not 0700")

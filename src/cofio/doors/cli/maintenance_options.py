@@ -24,14 +24,18 @@ def add_commands(commands: Commands) -> None:
     doctor.add_argument("--fix", action="store_true", help="rebuild what is derived, then check again")
     backup = commands.add(
         "backup",
-        "Copy the memory into a new folder while others go on writing.",
-        "cofio backup ~/cofio-2026-01-01",
+        "Copy the memory into a new folder while others go on writing; one on PostgreSQL also into a dump, by pg_dump.",
+        "cofio backup ~/cofio-2026-01-01\ncofio --store postgresql://db.example/memory backup memory.dump",
         run="transfer:backup",
     )
-    backup.add_argument("target", metavar="TARGET", help="a folder that does not exist yet, or is empty")
+    backup.add_argument(
+        "target",
+        metavar="TARGET",
+        help="a folder that does not exist yet, or is empty; or, of PostgreSQL, a new FILE.dump",
+    )
     copy = commands.add(
         "copy",
-        "Copy a whole memory between a folder and PostgreSQL, either way, and compare the two. It can be cut off and "
+        "Copy a whole memory between folders and PostgreSQL, either way, and compare the two. It can be cut off and "
         "run again.",
         "cofio copy ~/.cofio postgresql://db.example/memory\ncofio copy postgresql://db.example/memory ./copy",
         run="transfer:copy",

@@ -20,7 +20,8 @@ ALLOW_SECRETS = "take in what looks like a key, a token or a password, too"
 ALLOW_UNMASKED = "take in what looks like a key, a token or a password as it is, rather than masked"
 _MISUSE = "{0}: {1}\nTry `{0} --help`.\n"
 _STORE = (
-    "the memory's folder (default: COFIO_STORE or AGENT_STORE_PATH, else the nearest .cofio upwards, else ./.cofio)"
+    "the memory's folder, or postgresql://… (default: COFIO_STORE or AGENT_STORE_PATH, else the nearest .cofio upwards,"
+    " else ./.cofio)"
 )
 
 

@@ -19,7 +19,7 @@ def change_trust(args: Namespace) -> int:
     address = resolve_store(args.store)
     home = address.home
     if not home.is_dir():
-        raise Unavailable(f"there is no memory in {address}: --store names another folder")
+        raise Unavailable(f"there is no memory in {address}: --store names another")
     claims = read_claims(home, follow=not args.revoke)
     claim_lines = _describe(claims)
     if args.revoke:

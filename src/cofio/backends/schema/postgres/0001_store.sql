@@ -7,7 +7,8 @@ CREATE TABLE @state (
     one    boolean PRIMARY KEY DEFAULT true CHECK (one),
     store  text    NOT NULL DEFAULT replace(gen_random_uuid()::text, '-', ''),  -- tells this store from all others
     schema integer NOT NULL,
-    fault  text    NOT NULL DEFAULT ''          -- why background work last failed
+    fault  text    NOT NULL DEFAULT '',         -- why background work last failed
+    copy   text                                 -- whose copy it is to be, and by which process, until it is whole
 );
 
 -- What all processes on the store have in common: digests of tokens, settings.
