@@ -72,9 +72,9 @@ class CofioServer:
         data: Json = json.loads(text)["data"]
         return data
 
-    def say(self, text: str, session: str = "s", at: int = T, **more: Any) -> Json:
-        """Add a message of Alice's."""
-        message = {"sender_id": "alice", "role": "user", "timestamp": at, "content": text}
+    def say(self, text: str, session: str = "s", at: int = T, by: str = "alice", **more: Any) -> Json:
+        """Add a message."""
+        message = {"sender_id": by, "role": "user", "timestamp": at, "content": text}
         return self.ask("add", session_id=session, messages=[message], **more)
 
     def get_health(self) -> tuple[int, Json]:

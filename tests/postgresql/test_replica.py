@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -73,7 +74,19 @@ def standby() -> Iterator[Standby]:
                 os.chown(path, 65534, 65534)
             who = {"user": 65534, "group": 65534, "extra_groups": []}
         options: dict[str, Any] = {"cwd": folder, **who}
-        copy = [tools / "pg_basebackup", "-d", primary, "-D", data, "-R", "-X", "stream", "-c", "fast", "--no-sync"]
+        copy: list[str | Path] = [
+            tools / "pg_basebackup",
+            "-d",
+            primary,
+            "-D",
+            data,
+            "-R",
+            "-X",
+            "stream",
+            "-c",
+            "fast",
+            "--no-sync",
+        ]
         subprocess.run(copy, check=True, capture_output=True, **options)
         settings = ["-c", "fsync=off", "-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={folder}"]
         with servers.running(
@@ -111,6 +124,12 @@ def find(engine: Engine, text: str) -> list[str]:
     return [hit.record.text for hit in engine.search(Query(text, mode="keyword", limit=1000, floor=0.0))]
 
 
+def is_used(engine: Engine) -> bool:
+    """Whether reads go to the standby at the moment."""
+    state = engine.describe_replica()
+    return state is not None and not state.problem
+
+
 @contextmanager
 def watch_reads() -> Iterator[list[str]]:
     """Gives the list of the servers that read-only transactions of this process go to, by their ports."""
@@ -146,9 +165,7 @@ def test_searches_go_to_the_standby_once_it_has_what_this_process_wrote(engine: 
         return {*ports} == {there}
 
     wait_until(is_there)
-    state = engine.replica
-    assert state is not None
-    assert state.problem == ""
+    assert is_used(engine)
 
 
 def test_an_own_write_is_found_though_the_standby_is_behind(engine: Engine, standby: Standby) -> None:
@@ -159,7 +176,7 @@ def test_an_own_write_is_found_though_the_standby_is_behind(engine: Engine, stan
             record = engine.write(HERE, text=f"walrus {number}")
             assert len(find(engine, "walrus")) == number + 2
             edited = engine.edit(record.id, text=f"walrus {number} again", if_version=record.version)
-            assert engine.run_on_replica(lambda edited=edited: engine.read(edited.id)) == edited
+            assert engine.run_on_replica(partial(engine.read, edited.id)) == edited
             assert engine.read(edited.id) == edited
             assert f"walrus {number} again" in find(engine, "again")
         with watch_reads() as ports:
@@ -176,7 +193,7 @@ def test_what_another_process_wrote_is_found_when_the_time_is_over(store: StoreA
     ):
         writer.write(HERE, text="walrus first")
         standby.catch_up()
-        wait_until(lambda: find(reader, "walrus") and reader.replica is not None and not reader.replica.problem)
+        wait_until(lambda: find(reader, "walrus") and is_used(reader))
         with standby.pause():
             writer.write(HERE, text="walrus second")
             written = time.monotonic()
@@ -185,12 +202,12 @@ def test_what_another_process_wrote_is_found_when_the_time_is_over(store: StoreA
                 if len(find(reader, "walrus")) == 2:
                     break
                 assert asked - written <= 1.0  # one that begins later cannot miss it
-            state = reader.replica
+            state = reader.describe_replica()
             assert state is not None
             assert "more than 1 seconds behind" in state.problem
             assert len(find(reader, "walrus")) == 2
         standby.catch_up()
-        wait_until(lambda: reader.replica is not None and not reader.replica.problem)
+        wait_until(lambda: is_used(reader))
 
 
 def test_a_change_reads_where_it_is_changed(engine: Engine, standby: Standby, store: StoreAddress) -> None:
@@ -220,17 +237,17 @@ def test_reads_go_to_the_primary_while_the_standby_is_away(store: StoreAddress, 
         with Engine.open(store, settings=settings) as engine:
             engine.write(HERE, text="walrus")
             standby.catch_up()
-            wait_until(lambda: engine.replica is not None and not engine.replica.problem)
+            wait_until(lambda: is_used(engine))
             assert find(engine, "walrus") == ["walrus"]
             gateway.cut()
             for _ in range(3):
                 assert find(engine, "walrus") == ["walrus"]
-            state = engine.replica
+            state = engine.describe_replica()
             assert state is not None
             assert state.problem.startswith("it c")
             assert state.lag is None
             gateway.is_open = True
-            wait_until(lambda: engine.replica is not None and not engine.replica.problem)
+            wait_until(lambda: is_used(engine))
         gateway.cut()
         with Engine.open(store, settings=settings) as engine:  # also when it was never there
             assert find(engine, "walrus") == ["walrus"]
@@ -241,7 +258,7 @@ def test_no_read_goes_to_what_is_no_standby(store: StoreAddress) -> None:
     with Engine.open(store, settings=settings) as engine:
         engine.write(HERE, text="walrus")
         assert find(engine, "walrus") == ["walrus"]
-        state = engine.replica
+        state = engine.describe_replica()
         assert state is not None
         assert state.problem == "it is no standby: it follows no other server"
 

@@ -7,6 +7,8 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -15,19 +17,21 @@ import pytest
 from cofio import Engine, Invalid, Scope, Settings, Unavailable
 from cofio.backends.postgres.database import ServerAddress
 from cofio.config.address import StoreAddress
+from cofio.conversations.conversations import Conversations, Project
 from cofio.doors.cli import main
+from cofio.doors.rest.jobs import Jobs
 from cofio.doors.web.tokens import FRESH, Tokens, open_tokens
 from cofio.embed.hashed import HashedEmbedder
 from cofio.engine.agreement import agree
 from cofio.engine.opening import load_settings, open_shared_values
-from cofio.values.records import Kind, Record
+from cofio.values.records import Json, Kind, Record
 from cofio.values.scopes import CONVERSATIONS
 from cofio.vault.lifecycle import open_vault
 
 from .. import postgres
 from ..llm.scripted import Asked, Say, Scripted, right, slow
 from ..waiting import join, wait_until
-from .processes import Gateway, Start, T, starting
+from .processes import CofioServer, Gateway, Start, T, starting
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
 DAY = 86_400_000
@@ -73,22 +77,41 @@ def read_all(store: StoreAddress, *kinds: Kind) -> list[Record]:
         return [*engine.each(CONVERSATIONS, kinds=kinds)]
 
 
+def read_jobs(store: StoreAddress) -> list[dict[str, Json]]:
+    """The tasks and jobs of conversations."""
+    found = [record.data for record in read_all(store, Kind.LEDGER)]
+    return [data for data in found if isinstance(data, dict) and "status" in data]
+
+
 # What they agree on.
 
 
-def test_a_token_that_is_made_or_ended_on_one_machine_counts_on_all(start: Start, cofio: Cofio) -> None:
-    one, other = start(), start()
-    path = "/api/v2/memory/jobs"
-    assert [server.request("POST", path, {})[0] for server in (one, other)] == [200, 200]
+def test_servers_find_what_others_wrote_and_know_of_tokens_that_others_made_or_ended(
+    start: Start, cofio: Cofio
+) -> None:
+    servers = start(), start()
+    for number in range(6):
+        writer, reader = servers[number % 2], servers[1 - number % 2]
+        writer.say(f"I saw heron number {number}.", session=f"s{number}", at=T + number * DAY)
+        writer.ask("flush", session_id=f"s{number}")
+        found = reader.ask("search", user_id="alice", query=f"heron number {number}", top_k=20)
+        assert any(f"heron number {number}" in json.dumps(each) for each in found["episodes"])
     code, token, _ = cofio("token", "add", "laptop")
     assert code == 0
-    for server in (one, other):
-        wait_until(lambda server=server: server.request("POST", path, {})[0] == 401)
-        assert server.request("POST", path, {}, token.strip())[0] == 200
+    for server in servers:
+        wait_until(partial(is_refused, server))
+        assert not is_refused(server, token.strip())
     assert cofio("token", "list")[1].split("\t")[0] == "laptop"
     assert cofio("token", "rm", "laptop")[0] == 0
-    for server in (one, other):
-        wait_until(lambda server=server: server.request("POST", path, {}, token.strip())[0] == 401)
+    for server in servers:
+        wait_until(partial(is_refused, server, token.strip()))
+
+
+def is_refused(server: CofioServer, token: str = "") -> bool:
+    """Whether a call with a token, or with none, is refused; otherwise it is answered."""
+    status, _ = server.request("POST", "/api/v2/memory/jobs", {}, token)
+    assert status in (200, 401)
+    return status == 401
 
 
 def test_only_hashes_of_tokens_are_in_the_database(store: StoreAddress, cofio: Cofio) -> None:
@@ -137,7 +160,7 @@ def test_tokens_are_asked_for_again_when_they_are_no_longer_fresh(
         assert "no client is let in" in one.check()[0]
 
 
-def test_the_first_server_says_what_all_have_in_common(start: Start, cofio: Cofio) -> None:
+def test_the_first_server_says_what_all_have_in_common(store: StoreAddress, start: Start, cofio: Cofio) -> None:
     assert start(COFIO_FLOOR="0.3", COFIO_TIMEZONE="Europe/Oslo").get_health()[0] == 200
     refused = start(COFIO_FLOOR="0.5").fail()
     assert "floor: the servers of this memory have 0.3, and this one has 0.5" in refused
@@ -150,9 +173,13 @@ def test_the_first_server_says_what_all_have_in_common(start: Start, cofio: Cofi
     assert rows["timezone"] == '"Europe/Oslo"\tthe database'
     assert rows["embedder"] == '"hashed"\tCOFIO_EMBEDDER'
     assert cofio("config", "set", "floor", "0.5")[:2] == (0, "floor = 0.5\n")
-    assert start(COFIO_FLOOR="0.5").get_health()[0] == 200
-    assert cofio("config", "unset", "floor")[0] == 0
-    assert start(COFIO_FLOOR="0.7").get_health()[0] == 200
+    with open_shared_values(store) as shared:
+        assert shared is not None
+        agree(shared, replace(load_settings(store), floor=0.5))
+        assert cofio("config", "unset", "floor")[0] == 0
+        agree(shared, replace(load_settings(store), floor=0.7))
+        with pytest.raises(Invalid, match=r"floor: the servers of this memory have 0\.7"):
+            agree(shared, replace(load_settings(store), floor=0.5))
 
 
 @pytest.mark.parametrize(
@@ -213,26 +240,17 @@ def test_one_machine_keeps_the_vault_and_another_that_wants_to_is_told(
 # Work is done once.
 
 
-def test_what_is_written_on_one_is_found_on_the_other_by_the_next_request(start: Start) -> None:
-    servers = start(), start()
-    for number in range(6):
-        writer, reader = servers[number % 2], servers[1 - number % 2]
-        writer.say(f"I saw heron number {number}.", session=f"s{number}", at=T + number * DAY)
-        writer.ask("flush", session_id=f"s{number}")
-        found = reader.ask("search", user_id="alice", query=f"heron number {number}", top_k=20)
-        assert any(f"heron number {number}" in json.dumps(each) for each in found["episodes"])
-
-
-def test_a_model_is_asked_once_for_each_stretch_however_many_servers_there_are(start: Start) -> None:
+def test_silent_sessions_are_carved_once_and_a_model_is_asked_once_for_each(start: Start, store: StoreAddress) -> None:
     with Scripted(right) as model:
-        chosen = {"COFIO_LLM_BASE_URL": model.url, "COFIO_LLM_MODEL": "m"}
-        servers = start(**chosen), start(**chosen), start()  # the last one has no model, and leaves it to the others
+        chosen = {"COFIO_LLM_BASE_URL": model.url, "COFIO_LLM_MODEL": "m", "COFIO_QUIET_AFTER": "0.005"}
+        servers = start(**chosen), start(**chosen)
         for number in range(8):
-            servers[number % 3].say(f"I like bird number {number}.", session=f"s{number}", at=T + number * DAY)
-            servers[number % 3].ask("flush", session_id=f"s{number}")
-        wait_until(lambda: _count_jobs(servers[0].ask("jobs", page_size=100)) == {"done": 6})
-        # (The server without a model writes no jobs.)
-        assert model.tasks.count("episode") == 6
+            # Of one person each: what a model says of a profile that changes meanwhile, it has to say again.
+            servers[number % 2].say(f"I saw finch {number}.", session=f"s{number}", by=f"person{number}")
+        wait_until(lambda: _count_jobs(servers[0].ask("jobs", page_size=100)) == {"done": 8})
+        assert len(read_all(store, Kind.EPISODE)) == 8
+        assert all(turn.parent is not None for turn in read_all(store, Kind.TURN))
+        assert model.tasks.count("episode") == 8
         assert all(count == 1 for count in Counter(call.user for call in model.calls).values())
 
 
@@ -240,61 +258,46 @@ def _count_jobs(listed: dict[str, list[dict[str, str]]]) -> Counter[str]:
     return Counter(job["status"] for job in listed["jobs"])
 
 
-def test_what_a_killed_server_was_at_is_done_by_another_and_once(start: Start, store: StoreAddress) -> None:
+def test_what_a_killed_server_was_at_is_done_by_another_once_and_in_order(start: Start, store: StoreAddress) -> None:
+    texts = [f"On day {number} I saw bird {number}." for number in range(12)]
     with Scripted(slow) as silent, Scripted(right) as model:
         first = start(COFIO_LLM_BASE_URL=silent.url, COFIO_LLM_MODEL="m")
-        first.say("I like herons.")
-        first.ask("flush", session_id="s")
-        wait_until(lambda: silent.calls)
         other = start(COFIO_LLM_BASE_URL=model.url, COFIO_LLM_MODEL="m")
+        first.say("I like herons.", session="m")
+        first.ask("flush", session_id="m")
+        wait_until(lambda: silent.calls)
         assert other.get_health()[0] == 200
-        claims = set()
+        claims: set[object] = set()
 
         def has_been_renewed() -> bool:
-            (job,) = [each for each in read_all(store, Kind.LEDGER) if isinstance(each.data, dict)]
-            assert isinstance(job.data, dict)
-            claims.add(job.data["claimed_until"])
+            (job,) = [each for each in read_jobs(store) if each["task"] == "refine"]
+            claims.add(job["claimed_until"])
             return len(claims) > 2
 
         wait_until(has_been_renewed)
         assert model.calls == []  # the other one has looked, and left it alone
-        first.kill()
-        wait_until(lambda: _count_jobs(other.ask("jobs")) == {"done": 1})
-        assert model.tasks.count("episode") == 1
-
-
-def test_tasks_of_one_session_are_done_once_and_in_order_though_a_server_is_killed(
-    start: Start, store: StoreAddress
-) -> None:
-    one, other = start(), start()
-    texts = [f"On day {number} I saw bird {number}." for number in range(12)]
-    for number, text in enumerate(texts):
-        server = (one, other)[number % 2]
-        server.say(text, at=T + number * DAY, async_mode=True)
-        if number == 6:
-            one.kill()
-            one = other
-    other.ask("flush", session_id="s", async_mode=True)
-    wait_until(
-        lambda: not [each for each in read_all(store, Kind.LEDGER) if _get_status(each) in ("queued", "running")]
-    )
+        for number, text in enumerate(texts):
+            is_first = number % 2 == 0 and first.process.poll() is None
+            (first if is_first else other).say(text, at=T + number * DAY, async_mode=True)
+            if number == 6:
+                first.kill()
+        other.ask("flush", session_id="s", async_mode=True)
+        wait_until(lambda: {job["status"] for job in read_jobs(store)} == {"done"})
+        assert sum("herons" in call.user for call in model.calls if call.task == "episode") == 1
     turns = read_all(store, Kind.TURN)
-    assert sorted(turn.text for turn in turns) == sorted(texts)
+    assert sorted(turn.text for turn in turns) == sorted(["I like herons.", *texts])
     assert all(turn.parent is not None for turn in turns)  # each is carved
     assert len(read_all(store, Kind.EPISODE)) == len({turn.parent for turn in turns})
 
 
-def _get_status(record: Record) -> object:
-    return record.data.get("status") if isinstance(record.data, dict) else None
-
-
-def test_a_session_that_has_fallen_silent_is_carved_once(start: Start, store: StoreAddress) -> None:
-    servers = [start(COFIO_QUIET_AFTER="0.005") for _ in range(2)]
-    for number in range(6):
-        servers[number % 2].say(f"I saw finch {number}.", session=f"s{number}", at=T + number * DAY)
-    wait_until(lambda: len(read_all(store, Kind.EPISODE)) >= 6)
-    wait_until(lambda: all(turn.parent is not None for turn in read_all(store, Kind.TURN)))
-    assert len(read_all(store, Kind.EPISODE)) == 6
+def test_a_server_without_a_model_leaves_its_part_to_those_that_have_one(store: StoreAddress) -> None:
+    data: dict[str, Json] = {"task": "refine", "status": "queued", "attempts": 0, "session_id": "s"}
+    with Engine.open(store, settings=QUIET) as engine:
+        job = engine.put(Project().scope / "job", "j", kind=Kind.LEDGER, data=data)
+        with closing(Jobs(Conversations(engine))) as jobs:
+            jobs.resume()
+            assert jobs.queue.open_count == 0
+        assert engine.read(job.id) == job
 
 
 def embed(asked: Asked) -> Say:
@@ -304,24 +307,22 @@ def embed(asked: Asked) -> Say:
     return Say(body=json.dumps({"object": "list", "data": rows}).encode())
 
 
-def test_each_record_is_embedded_by_one_server_and_what_a_killed_one_had_by_another(
-    start: Start, store: StoreAddress
-) -> None:
+def test_each_record_is_embedded_once_and_a_killed_server_s_by_another(start: Start, store: StoreAddress) -> None:
     with Engine.open(store, settings=QUIET) as engine:
         for number in range(100):
             engine.write(HERE, text=f"note {number}")
-    with Scripted(slow) as silent, Scripted(embed) as endpoint:
-        chosen = {"COFIO_EMBEDDER": "remote", "COFIO_EMBED_MODEL": "m"}
-        killed = start(COFIO_EMBED_URL=silent.url, **chosen)
-        wait_until(lambda: silent.calls)
-        servers = [start(COFIO_EMBED_URL=endpoint.url, **chosen) for _ in range(2)]
-        assert [server.get_health()[0] for server in servers] == [200, 200]
-        claimed = "SELECT count(*) FROM @unembedded WHERE claim IS NOT NULL"
-        wait_until(lambda: run_sql(store, "SELECT count(*) FROM @unembedded") == run_sql(store, claimed) != [(0,)])
+    count, claimed = "SELECT count(*) FROM @unembedded", "SELECT count(*) FROM @unembedded WHERE claim IS NOT NULL"
+    with Scripted(embed, slow, embed) as endpoint:
+        chosen = {"COFIO_EMBEDDER": "remote", "COFIO_EMBED_MODEL": "m", "COFIO_EMBED_URL": endpoint.url}
+        killed = start(**chosen)
+        wait_until(lambda: len(endpoint.calls) > 1)
+        assert start(**chosen).get_health()[0] == 200
+        wait_until(lambda: run_sql(store, count) == run_sql(store, claimed) != [(0,)])  # it leaves those alone
         killed.kill()
-        run_sql(store, "UPDATE @unembedded SET until = now()")  # as if its time were over
-        wait_until(lambda: run_sql(store, "SELECT count(*) FROM @unembedded") == [(0,)])
-        texts = Counter(text for call in endpoint.calls for text in call.body["input"] if text.startswith("note"))
+        run_sql(store, "UPDATE @unembedded SET until = now()")  # as if the time of the claim were over
+        wait_until(lambda: run_sql(store, count) == [(0,)])
+        stored = [endpoint.calls[0], *endpoint.calls[2:]]
+        texts = Counter(text for call in stored for text in call.body["input"] if text.startswith("note"))
         assert texts == Counter(f"note {number}" for number in range(100))
     assert run_sql(store, "SELECT count(*) FROM @vector") == [(100,)]
 

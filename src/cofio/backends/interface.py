@@ -67,7 +67,7 @@ class Backend(Protocol):
         """Whether it can be read and not be changed: then each change raises Unavailable, and no work is done on it."""
 
     @property
-    def shared(self) -> SharedValues | None:
+    def shared_values(self) -> SharedValues | None:
         """What all processes on the store have in common; None where that is in files beside it, on one machine."""
 
     @property

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from ..backends import rules
-from ..backends.interface import Backend, Identity, ReplicaState, SharedValues
+from ..backends.interface import Backend, Identity, ReplicaState
 from ..backends.upkeep_interface import Purge
 from ..config.address import StoreAddress
 from ..config.settings import STORE_FOLDER, Settings
@@ -89,6 +89,8 @@ class Engine(RecordReader):
         self.closed = False
         self.read_only = backend.read_only
         """Whether the store is on a disk or in a folder that cannot be written: then every change is refused."""
+        self.shared_values = backend.shared_values
+        """What all processes on the store have in common; None where that is in files of the store's folder."""
         super().__init__(backend)
         self._search_lock = FairLock()
         self._embedding = EngineEmbedder(self.settings, embedder)
@@ -163,13 +165,7 @@ class Engine(RecordReader):
         """
         self._backend.verify()
 
-    @property
-    def shared(self) -> SharedValues | None:
-        """What all processes on the store have in common; None where that is in files of the store's folder."""
-        return self._backend.shared
-
-    @property
-    def replica(self) -> ReplicaState | None:
+    def describe_replica(self) -> ReplicaState | None:
         """How the copy of the store is getting on that reads may go to; None when the settings name none."""
         return self._backend.replica
 
@@ -179,7 +175,7 @@ class Engine(RecordReader):
         The answer is then of a moment ago, as far as `replica_lag` allows, but includes all that this process has
         written. `work` runs again, without the copy, if that fails.
         """
-        return self._backend.run_on_replica(work)
+        return self._backend.run_on_replica(work) if self.settings.read_store else work()
 
     # Writing.
 
@@ -372,7 +368,7 @@ class Engine(RecordReader):
         embedder = self.embedder() if query.mode != "keyword" else None
         # Embedded before the search begins: no snapshot is held while a model works.
         vector = searching.embed_query(query, embedder, self._embedding.missing)
-        return self._backend.run_on_replica(partial(self._search, query, vector, embedder))
+        return self.run_on_replica(partial(self._search, query, vector, embedder))
 
     def _search(self, query: Query, vector: searching.QueryVector, embedder: Embedder | None) -> Page:
         bounds = Bounds(scope=query.scope, exact=query.exact, kinds=query.kinds, filter=query.filter)
@@ -407,7 +403,7 @@ class Engine(RecordReader):
         """
         wanted = checked_vector("vector", vector)
         bounds, window = make_bounds(scope, exact, kinds, filter), Window(limit=limit, offset=offset)
-        return self._backend.run_on_replica(partial(self._find_nearest, wanted, bounds, window))
+        return self.run_on_replica(partial(self._find_nearest, wanted, bounds, window))
 
     def _find_nearest(self, wanted: tuple[float, ...], bounds: Bounds, window: Window) -> Hits:
         offset = window.offset

@@ -84,7 +84,7 @@ def open_shared_values(address: StoreAddress) -> Iterator[SharedValues | None]:
         yield None
         return
     with closing(open_backend(address, Settings())) as backend:
-        yield backend.shared
+        yield backend.shared_values
 
 
 def exists(address: StoreAddress) -> bool:

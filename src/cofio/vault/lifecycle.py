@@ -20,10 +20,10 @@ from .change_list import NAME
 from .follower import Follower, MirrorQueue
 from .journal import Journal, JournalError
 from .layout import STATE
-from .ownership import claim_vault
 from .sync import SyncResult, VaultSync
 from .trash import Trash
 from .vault import FOLDER, Vault
+from .vault_owner import claim_vault
 from .watcher import Watcher
 from .writer import Tree
 
@@ -58,9 +58,9 @@ def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
 
 def _open_claimed(engine: Engine, vault: Vault) -> Vault:
     """Return a vault that is this machine's to keep."""
-    if engine.shared is not None:
+    if engine.shared_values is not None:
         try:
-            claim_vault(engine.shared, vault.journal)
+            claim_vault(engine.shared_values, vault.journal)
         except Unavailable:
             vault.close()
             raise

@@ -123,6 +123,7 @@ def test_every_variable_that_the_plugin_reads_is_declared(root: Path) -> None:
         "COFIO_STORE",
         "COFIO_EMBED_KEY",
         "PGPASSWORD",
+        "COFIO_READ_STORE",
     ]
     assert set(declared) == set(VARIABLES)
 

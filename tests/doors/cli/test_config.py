@@ -46,7 +46,7 @@ def test_each_setting_has_its_value_and_where_that_comes_from(
     assert rows["port"] == ["9001", str(store_home / "cofio.toml")]
     assert rows["floor"] == ["0.4", "COFIO_FLOOR"]
     assert rows["host"] == ['"localhost"', "EVEROS_API__HOST"]
-    assert rows["vault"] == ["true", "default"]
+    assert rows["vault"] == ["true" if default_store.folder is not None else "false", "default"]
     assert list(rows) == ["store", *(each.name for each in fields(Settings))]
 
 

@@ -251,7 +251,10 @@ def test_what_is_edited_elsewhere_says_where(cofio: Cofio, memory: Engine, kind:
     assert memory.read(record.id) == record
 
 
-def test_a_fact_of_a_conversation_is_edited_in_the_vault_too(cofio: Cofio, store_home: Path, memory: Engine) -> None:
+def test_a_fact_of_a_conversation_is_edited_in_the_vault_too(
+    cofio: Cofio, store_home: Path, memory: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COFIO_VAULT", "true")
     cofio("chat", "import", "-", "--session", "oslo", stdin="Anna: I moved to Oslo in May, and I love skiing.")
     (fact,) = (row[0] for row in cofio("list", "--kind", "fact").rows)
     assert cofio("edit", fact, "--text", "Anna moved to Bergen.").code == 0

@@ -17,6 +17,12 @@ from .conftest import Cofio
 DAY = "vault/default_app/default_project/users/alice/episodes/episode-2026-11-15.md"
 
 
+@pytest.fixture(autouse=True)
+def keep_vault(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have this machine keep the vault, which on PostgreSQL none does unless it is told to."""
+    monkeypatch.setenv("COFIO_VAULT", "true")
+
+
 @pytest.fixture
 def store(cofio: Cofio, folder: Path, store_home: Path) -> Path:
     """A memory with a vault, taken over from EverOS."""

@@ -88,7 +88,7 @@ class PostgresBackend:
             raise
         self._clock = clock or ServerClock(self._connections)
         self._upkeep = PostgresUpkeep(self._connections, self._clock)
-        self.shared = PostgresSharedValues(self._connections, read_only=self.read_only)
+        self.shared_values = PostgresSharedValues(self._connections, read_only=self.read_only)
         """What all processes on the store have in common."""
 
     def _open_replica(self, url: str, most_lag: float) -> Replica | None:
@@ -169,7 +169,7 @@ class PostgresBackend:
         if self.read_only:
             raise Unavailable(STANDBY)
         if self._replica is not None:
-            self._replica.leave()  # whoever changes something reads where it is changed
+            self._replica.leave()  # what a change relies on is read where it is changed
 
         def run(connection: Connection, opening: FirstAnswer) -> T:
             transaction = PostgresTransaction(self._connections, connection, opening, self._clock())

@@ -189,7 +189,7 @@ class Connections:
             return retry(run)
 
     def fetch_once(self, statement: str, values: Sequence[object] = (), *, patience: float) -> list[tuple[Any, ...]]:
-        """Run one statement as `fetch` does, but once, on a connection that is there within so many seconds."""
+        """Run one statement as `fetch` does, but once, on a connection that is there within `patience` seconds."""
         with translate_errors(self._address), self._lend(patience) as connection:
             return self.execute(connection, statement, values).fetchall()
 

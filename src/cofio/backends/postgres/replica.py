@@ -41,7 +41,7 @@ class _Sample(NamedTuple):
     position: int
 
 
-class _Routing(threading.local):
+class _ReadRoute(threading.local):
     """Where the reads of a thread go: to the standby, or, if this is None, to the primary."""
 
     connections: Connections | None = None
@@ -69,12 +69,12 @@ class Replica:
         """The newest of them that the standby has replayed."""
         self._next_look = 0.0
         self._problem = ""
-        self._routing = _Routing()
+        self._route = _ReadRoute()
 
     @property
     def connections(self) -> Connections | None:
         """The connections that the reads of this thread are to take; None for those to the primary."""
-        return self._routing.connections
+        return self._route.connections
 
     def note_write(self) -> None:
         """Note that this process has written something: reads of the standby have to show it."""
@@ -83,21 +83,21 @@ class Replica:
 
     def leave(self) -> None:
         """Have the reads of this thread go to the primary, for the rest of its `run`."""
-        self._routing.connections = None
+        self._route.connections = None
 
     def run(self, work: Callable[[], T]) -> T:
         """Return what `work` reads, on the standby if that may be."""
-        if self._routing.connections is not None or not self._is_usable():
+        if self._route.connections is not None or not self._is_usable():
             return work()
-        self._routing.connections = self._connections
+        self._route.connections = self._connections
         try:
             return work()
         except Unavailable as error:
-            if self._routing.connections is None or not isinstance(error.__cause__, psycopg.Error):
+            if self._route.connections is None or not isinstance(error.__cause__, psycopg.Error):
                 raise  # it had left, or something else failed
             self._note_problem("it could not be read from")
         finally:
-            self._routing.connections = None
+            self._route.connections = None
         return work()
 
     def describe(self) -> ReplicaState:
@@ -144,7 +144,7 @@ class Replica:
         """Ask both servers how far they are."""
         try:
             ((position,),) = self._primary.fetch_once(_POSITION, patience=PATIENCE)
-        except Unavailable:  # whoever reads there hears of it
+        except Unavailable:  # the read that follows tells of it
             return
         try:
             ((is_standby, replayed, store),) = self._connections.fetch_once(_REPLAYED, patience=PATIENCE)

@@ -93,7 +93,7 @@ class SqliteBackend:
         return self._database.read_only
 
     @property
-    def shared(self) -> None:
+    def shared_values(self) -> None:
         """Nothing: all who open the folder have the files in it."""
         return None
 

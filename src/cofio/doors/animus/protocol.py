@@ -44,6 +44,8 @@ VARIABLES = {
     "XDG_DATA_HOME": "the user's data: settings and the vault of a memory that is on PostgreSQL",
     "PGPASSFILE": "the file of the passwords of databases, if it is not the usual one",
     "PGPASSWORD": "the password of the database",
+    "COFIO_READ_STORE": "the URL of a standby of the database that answers reads",
+    "COFIO_REPLICA_LAG": "how many seconds its answers may be old",
     "LOCALAPPDATA": "the user's cache and data on Windows",
     "APPDATA": "the user's configuration on Windows",
     "COFIO_SYNC": "full or normal: whether a write survives a power cut",
@@ -52,7 +54,7 @@ VARIABLES = {
     "COFIO_BACKGROUND": "whether to index and embed in the background",
     CODES_VARIABLE: "seed (-323xx, the default) or crate (-324xx)",
 }
-_SENSITIVE = ("COFIO_STORE", "COFIO_EMBED_KEY", "PGPASSWORD")  # a URL may hold a password
+_SENSITIVE = ("COFIO_STORE", "COFIO_EMBED_KEY", "PGPASSWORD", "COFIO_READ_STORE")  # a URL may hold a password
 
 
 def render_manifest() -> str:

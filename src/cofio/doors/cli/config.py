@@ -112,7 +112,7 @@ def change_agreement(args: Namespace) -> int:
 def _change(shared: SharedValues, name: str, text: str | None) -> Json:
     """Set a setting, or leave it open; its value. With no text for `vault`, whichever server asks next may keep it."""
     if name == "vault" and text is None:
-        from ...vault.ownership import release_vault
+        from ...vault.vault_owner import release_vault
 
         release_vault(shared)
         return None

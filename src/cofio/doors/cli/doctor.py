@@ -104,7 +104,7 @@ def check_memory(args: Namespace) -> int:
     try:
         with open_memory(args) as engine, Bar("checking") as bar:
             within = engine.check(bar)
-            tokens = Tokens(engine.shared or home)
+            tokens = Tokens(engine.shared_values or home)
             problems = faults = _find_faults_around(address, tokens) + vault_commands.find_faults(engine, home) + within
             fix = args.fix and not engine.read_only
             if args.fix and not fix:

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from ...config.address import StoreAddress
+from ...config.settings import Settings
 from ...engine.opening import load_settings, open_shared_values, resolve_store
 from ...values.errors import Unavailable
 
@@ -32,7 +33,10 @@ def serve_mcp(args: Namespace) -> int:
     from ..mcp.stdio import run
 
     address = resolve_store(args.store)
-    settings = load_settings(address)
+    try:
+        settings = load_settings(address)
+    except Unavailable:  # a database that is away for a moment: the calls that need it say so, and try again
+        settings = Settings.load(address.home, shared={})
     if args.structured:
         settings = replace(settings, structured=True)
     return run(address, settings, allow_secrets=args.allow_secrets or settings.allow_secrets)

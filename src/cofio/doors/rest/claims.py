@@ -28,7 +28,7 @@ class Claims:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         # Servers on one folder see to it in other ways: what two of them begin at once, one of them finishes.
-        self._server = secrets.token_hex(8) if engine.shared is not None else ""
+        self._server = secrets.token_hex(8) if engine.shared_values is not None else ""
 
     @property
     def are_shared(self) -> bool:

@@ -107,7 +107,7 @@ def describe_health(engine: Engine, jobs: JobQueue, zone: tzinfo, *, has_model: 
     if has_model:
         model = {"status": "ok"} if state.trouble is None else {"status": "unavailable", "reason": state.trouble}
         health["model"] = {**model, "waiting": state.open_count}
-    if (replica := engine.replica) is not None:
+    if (replica := engine.describe_replica()) is not None:
         lag = None if replica.lag is None else round(replica.lag, 3)
         used = {"status": "ok"} if not replica.problem else {"status": "unused", "reason": replica.problem}
         health["replica"] = {**used, "lag": lag}

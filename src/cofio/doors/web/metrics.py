@@ -114,7 +114,7 @@ class _StoreCollector(Collector):
         try:
             engine = self._engine()
             engine.verify()  # which takes a moment at most, also where a database is away
-            stats, replica = engine.stats(), engine.replica
+            stats, replica = engine.stats(), engine.describe_replica()
         except Unavailable:  # then there is nothing to be said of it
             return
         if replica is not None and replica.lag is not None:

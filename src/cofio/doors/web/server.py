@@ -375,7 +375,7 @@ def build_application(
     return make_app(
         make_server(Handlers(surface, load)), routes=routes, calls=door.make_routes(),
         under={threads.PREFIX: threads.Door(lambda: memory.engine, settings.zone, load)}, metrics=metrics,
-        hosts={*LOCAL, *own, *names}, tokens=Tokens(memory.engine.shared or options.address.home), strict=strict,
+        hosts={*LOCAL, *own, *names}, tokens=Tokens(memory.engine.shared_values or options.address.home), strict=strict,
         proxies=[name for name in names if not is_local(name)], origins=options.origins, zone=settings.zone,
         health=check_health, share_sessions=share_sessions, load=load,
     )  # fmt: skip

@@ -74,7 +74,7 @@ def run_worker(
         sessions = SharedSessions(member)
         application = build_application(
             options, memory, door, Metrics(lambda: memory.engine, member=member), load,
-            strict=check_exposure(Tokens(engine.shared or home), home, options.host, options.names),
+            strict=check_exposure(Tokens(engine.shared_values or home), home, options.host, options.names),
             listener=listener, share_sessions=sessions,
         )  # fmt: skip
         report = LoadReport(load, member.own_counts)
