@@ -73,9 +73,9 @@ def _render_recall(found: dict[str, dict[str, float]]) -> str:
     lines = [
         "## Recall",
         "",
-        "The share of the ten nearest of an exact comparison that a semantic search finds, in scopes of different sizes in"
-        " one table of 30,000. The breadth is what the store measured that a search of its index needs; with 0 all vectors"
-        " are compared.",
+        "The share of the ten nearest of an exact comparison that a semantic search finds, in scopes of different sizes"
+        " in one table of 30,000. The breadth is what the store measured that a search of its index needs; with 0 all"
+        " vectors are compared.",
         "",
         f"| | {' | '.join(found)} |",
         "|---|" + "---|" * len(found),
@@ -93,8 +93,8 @@ def _render_servers(found: dict[str, dict[str, float]]) -> str:
     lines = [
         "## Servers together",
         "",
-        "The same 60 requests a second in all, half of them `/add` and half `/search` by words, for 20 seconds; ms from when"
-        " each was due, of the slowest server.",
+        "The same 60 requests a second in all, half of them `/add` and half `/search` by words, for 20 seconds; ms from"
+        " when each was due, of the slowest server.",
         "",
         f"| | {' | '.join(names)} |",
         "|---|" + "---|" * len(names),

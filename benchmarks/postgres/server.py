@@ -42,13 +42,18 @@ def run_server() -> Iterator[str]:
             shutil.chown(folder, NOBODY, NOBODY)
             who = {"user": NOBODY, "group": NOBODY, "extra_groups": []}
         data = folder / "data"
-        make = [tools / "initdb", "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8"]
+        make: list[str | Path] = [tools / "initdb", "-D", data, "-U", "postgres", "--auth=trust", "--encoding=UTF8"]
         subprocess.run(make, check=True, capture_output=True, cwd=folder, **who)
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = int(probe.getsockname()[1])
         settings = SETTINGS | {"unix_socket_directories": name, "port": str(port)}
-        command = [tools / "postgres", "-D", data, *(f"--{key}={value}" for key, value in settings.items())]
+        command: list[str | Path] = [
+            tools / "postgres",
+            "-D",
+            data,
+            *(f"--{key}={value}" for key, value in settings.items()),
+        ]
         with (folder / "log").open("w") as log:
             process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, **who)
         try:

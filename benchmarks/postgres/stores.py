@@ -115,13 +115,10 @@ def _copy_once(connection: psycopg.Connection[Any], scopes: Sequence[tuple[int, 
         values = changed | {"data": "l2_normalize(t.data + j.data)"} if table == "vector" else changed
         source = f"{table} t JOIN moved m ON m.old = t.scope"
         source += f" JOIN jitter j ON j.n = (t.no * {turn}) % 997" if table == "vector" else ""
-        order = (
-            "" if table == "scope_size" else f" ORDER BY {'t.scope, t.term, t.no' if table == 'posting' else 't.no'}"
-        )
-        connection.execute(
-            f"INSERT INTO {table} ({', '.join(columns)})"
-            f" SELECT {', '.join(values.get(name, f't.{name}') for name in columns)} FROM {source}{order}".encode()
-        )
+        order = {"scope_size": "t.scope", "posting": "m.new, t.term, t.no"}.get(table, "t.no")
+        selected = ", ".join(values.get(name, f"t.{name}") for name in columns)
+        statement = f"INSERT INTO {table} ({', '.join(columns)}) SELECT {selected} FROM {source} ORDER BY {order}"
+        connection.execute(statement.encode())
 
 
 @contextmanager
