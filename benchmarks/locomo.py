@@ -1,6 +1,7 @@
 """How well does a search find the right turns of a long conversation? Measured on LoCoMo, which you bring yourself.
 
 usage: python -m benchmarks.locomo LOCOMO.json [--mode hybrid|keyword|semantic|fts5] [--fusion convex|rrf] [--floor F]
+       [--store FOLDER|postgresql://…]
 
 One record is one turn; a search sees one conversation; the query is the question, word for word.
 The data's licence is non-commercial, so it is not part of this repository.
@@ -136,7 +137,9 @@ def main() -> None:
     parser.add_argument("--mode", default="hybrid")
     parser.add_argument("--fusion", default="convex")
     parser.add_argument("--floor", type=float, default=0.0)
-    parser.add_argument("--store", type=Path, help="keep the store here, so that the next run need not embed again")
+    parser.add_argument(
+        "--store", help="keep the store in this folder or database, so that the next run need not embed again"
+    )
     given = parser.parse_args()
     drafts, questions = load(given.data)
     with tempfile.TemporaryDirectory() as folder:

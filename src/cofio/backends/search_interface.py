@@ -124,4 +124,4 @@ class Searcher(Protocol):
         """
 
     def records(self, rows: Sequence[int]) -> dict[int, Record]:
-        """Return the records of candidates."""
+        """Return the records of candidates; this comes last, and may leave the snapshot."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from ..backends import rules
 from ..backends.interface import Backend, Identity, ReplicaState
+from ..backends.search_interface import Searcher
 from ..backends.upkeep_interface import Purge
 from ..config.address import StoreAddress
 from ..config.settings import STORE_FOLDER, Settings
@@ -372,9 +373,13 @@ class Engine(RecordReader):
 
     def _search(self, query: Query, vector: searching.QueryVector, embedder: Embedder | None) -> Page:
         bounds = Bounds(scope=query.scope, exact=query.exact, kinds=query.kinds, filter=query.filter)
+        add_vectors: Callable[[Searcher], bool] | None = None
         if embedder is not None and vector.vector is not None and not self.read_only:
-            with self._backend.search(bounds) as searcher:
-                self._fresh_vectors.add(searcher, embedder, query.scope)
+            add_vectors = partial(self._fresh_vectors.add, embedder=embedder, scope=query.scope)
+            if self._fresh_vectors.are_likely:  # else the search itself finds that some are missing
+                with self._backend.search(bounds) as searcher:
+                    add_vectors(searcher)
+                add_vectors = None
         # In this order: threads that take turns use one connection, which has much of the store in memory.
         with self._search_lock.hold(), self._backend.search(bounds) as searcher:
             return searching.search(
@@ -383,6 +388,7 @@ class Engine(RecordReader):
                 vector,
                 floor=self.settings.floor if query.floor is None else query.floor,
                 fusion=self.settings.fusion,
+                add_vectors=add_vectors,
             )
 
     def nearest(

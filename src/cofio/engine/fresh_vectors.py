@@ -28,20 +28,26 @@ class FreshVectors:
     def __init__(self) -> None:
         self._locks = [threading.Lock() for _ in range(LOCKS)]
         self._rest_until = 0.0
+        self.are_likely = False
+        """Whether the last search found some missing, so that the next does well to look first."""
 
-    def add(self, searcher: Searcher, embedder: Embedder, scope: Scope) -> None:
-        """Embed what a search of the scope has no vectors for, as far as the budget goes.
+    def add(self, searcher: Searcher, embedder: Embedder, scope: Scope) -> bool:
+        """Embed what a search of the scope has no vectors for, as far as the budget goes; whether it looked for any.
 
         What is left out, for want of time or because it failed, the search itself reports.
         """
         began = time.monotonic()
-        records = searcher.find_unembedded(embedder.id, LIMIT, MOST) if began >= self._rest_until else None
+        self.are_likely = False
+        if began < self._rest_until:
+            return False
+        records = searcher.find_unembedded(embedder.id, LIMIT, MOST)
         if records is None:
-            return
+            return True
+        self.are_likely = True
         lock = self._locks[hash(scope) % LOCKS]
         is_first = lock.acquire(blocking=False)
         if not is_first and not lock.acquire(timeout=BUDGET):
-            return
+            return True
         try:
             if not is_first:  # another thread may have made vectors of the same records, meanwhile
                 records = searcher.find_unembedded(embedder.id, LIMIT, MOST)
@@ -53,6 +59,7 @@ class FreshVectors:
             self._rest_until = time.monotonic() + EMBEDDER_REST
         finally:
             lock.release()
+        return True
 
 
 def _embed_some(embedder: Embedder, texts: Sequence[str], seconds: float) -> Vector:

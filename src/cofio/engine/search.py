@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from operator import add
@@ -18,6 +18,7 @@ from ..values.errors import Invalid, Unavailable
 from ..values.query import Bounds, Hit, Page, Query, SearchReport, Signal, Why
 from ..values.records import Draft, Similar
 from . import ranking
+from .fresh_vectors import MOST
 from .ranking import Positions
 
 if TYPE_CHECKING:
@@ -75,12 +76,26 @@ def embed_query(query: Query, embedder: Embedder | None, missing: str | None) ->
         return QueryVector(missing=_describe_missing(query, error.public or str(error)))
 
 
-def search(searcher: Searcher, query: Query, wanted: QueryVector, *, floor: float, fusion: str) -> Page:
-    """Answer `query` by a searcher within its bounds."""
+def search(
+    searcher: Searcher,
+    query: Query,
+    wanted: QueryVector,
+    *,
+    floor: float,
+    fusion: str,
+    add_vectors: Callable[[Searcher], bool] | None = None,
+) -> Page:
+    """Answer `query` by a searcher within its bounds.
+
+    Where a few records have no vector yet, `add_vectors` may make some; then candidates are looked for again, since it
+    has left their snapshot.
+    """
     asked = split_query(query.text)
     problems = [wanted.missing] if wanted.missing else []
     try:
         found = _find_candidates(searcher, query, asked, wanted)
+        if add_vectors is not None and 0 < found.backlog.vectors <= MOST and add_vectors(searcher):
+            found = _find_candidates(searcher, query, asked, wanted)
     except Invalid as error:
         if query.vector is not None:
             raise

@@ -107,6 +107,10 @@ class Connections:
         """The schema of the database that pgvector is in."""
         self.read_only = False
         """Whether they lead to a standby, where nothing can be changed."""
+        self.has_iterative_scan = False
+        """Whether pgvector, as it does from 0.8 on, goes on with a search of an index until enough was found."""
+        self.embedders: dict[str, int] = {}
+        """The numbers of embedders, as a search has last seen them."""
         self.known_scopes: set[bytes] = set()
         """Paths that are likely to be in the table of scopes: a transaction that finds one missing runs again."""
         self._pool: ConnectionPool[Connection] = ConnectionPool(

@@ -14,6 +14,7 @@ from .database import Connection, Connections
 
 OLDEST_SERVER = 150000
 OLDEST_VECTOR = (0, 7)
+ITERATIVE_SCAN = (0, 8)  # the pgvector from which on an index is used
 _STEP = re.compile(r"(\d{4})_\w+\.sql")
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('cofio schema ' || $1, 0))"
 
@@ -91,6 +92,7 @@ def _examine(connections: Connections, connection: Connection) -> Server:
             f"pgvector {vector_version} is too old, 0.7 or later is needed; run as a superuser: ALTER EXTENSION vector"
             " UPDATE"
         )
+    connections.has_iterative_scan = tuple(map(int, vector_version.split(".")[:2])) >= ITERATIVE_SCAN
     return Server(version, vector_version, is_standby)
 
 

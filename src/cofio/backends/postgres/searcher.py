@@ -1,7 +1,7 @@
 """A search within one Bounds: candidates by words and by vectors in one statement, of one moment.
 
-BM25 is computed from the postings of the scopes within bounds: how many records hold a word, and how many words a
-record has, are counted there and nowhere else. The formulas are those of `text.bm25`.
+All that is asked for at once goes in one trip to the server: one for the candidates, one for what is around them, one
+for their records.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...text import bm25
 from ...values.errors import Invalid
@@ -19,9 +19,11 @@ from ...values.times import to_micros
 from ..record_columns import decode_record, unpack_vector
 from ..search_interface import Backlog, Candidate, Candidates, Surroundings
 from ..store_time import compute_store_time
-from .conditions import SEARCHABLE, Values, select_scopes, select_time, within
+from .candidate_query import CANDIDATE, CandidateQuery, VectorQuery
+from .conditions import SEARCHABLE, Values, select_scopes, within
 from .database import Connection, Connections, FirstAnswer
-from .record_rows import COLUMNS, OPEN_SNAPSHOT, number_term
+from .hnsw import SETTINGS
+from .record_rows import COLUMNS, OPEN_SNAPSHOT
 from .vector_rows import FindWriter, UnembeddedRecords, encode_vector, find_unembedded
 
 if TYPE_CHECKING:
@@ -29,37 +31,6 @@ if TYPE_CHECKING:
 
 MANY = 2000  # a backlog is counted no further in a search
 GIVEN_AT_ONCE = 1_000_000  # numbers of given vectors that are in memory at a time
-_ROW = "r.no, r.id, r.scope, r.parent, r.position, r.author, r.created_at"
-_LENGTH_NORM = f"({bm25.K1} * ({1 - bm25.B} + {bm25.B} * p.words / size.average))"
-# The words that are looked up, with how many records hold each; of very many the rarest.
-_WORDS = f"""
-p AS MATERIALIZED (
-    SELECT scope, term, no, words, count FROM @posting
-    WHERE scope = ANY({{scopes}}) AND term = ANY({{terms}})
-),
-size AS MATERIALIZED (
-    SELECT greatest(coalesce(sum(records), 0), 0)::float8 AS records,
-           greatest(coalesce(sum(words), 0)::float8 / greatest(coalesce(sum(records), 0), 1), 1) AS average
-    FROM @scope_size WHERE scope = ANY({{scopes}})
-),
-word AS MATERIALIZED (
-    SELECT q.term,
-           ln(1 + (greatest(size.records, held, 1) - greatest(held, 1) + 0.5) / (greatest(held, 1) + 0.5)) AS weight
-    FROM (
-        SELECT q.term, coalesce(h.held, 0)::float8 AS held
-        FROM unnest({{terms}}) WITH ORDINALITY AS q (term, place)
-        LEFT JOIN (SELECT term, count(*) AS held FROM p GROUP BY term) AS h USING (term)
-        ORDER BY coalesce(h.held, 0) = 0, h.held, q.place LIMIT {bm25.MOST_WORDS}
-    ) AS q, size
-),
-scored AS (
-    SELECT p.scope, p.no, p.words,
-           sum(word.weight * p.count / (p.count + {_LENGTH_NORM})) * (1 + min{_LENGTH_NORM}) AS weights
-    FROM p JOIN word USING (term), size GROUP BY p.scope, p.no, p.words
-)
-"""
-_SCORE = f"weights * {bm25.NORM_SCALE} / ({1 + bm25.NORM_BASE} + words / {bm25.NORM_WORDS}::float8)"
-_TELLING = f"(SELECT sum(weight) FROM (SELECT weight FROM word ORDER BY weight DESC LIMIT {bm25.TELLING}) AS w)"
 
 
 class PostgresSearcher:
@@ -87,17 +58,27 @@ class PostgresSearcher:
         """Return the best records by words, and as many by vector."""
         connection = self._take_snapshot()
         self._scopes = {}
-        self._vector = None if vector is None or embedder is None else encode_vector(vector)
+        wanted = None
+        if vector is not None and embedder is not None:
+            number = self._connections.embedders.get(embedder, 0)
+            wanted = VectorQuery(encode_vector(vector), len(vector), embedder, number)
+        self._vector = None if wanted is None else wanted.vector
         facts = self._connections.execute(connection, *self._ask_facts(embedder))
-        width = 0 if vector is None else len(vector)
         cursor = None
-        if words or self._vector is not None:
-            statement = self._ask_candidates(words, embedder, width, depth=depth, flat_depth=flat_depth)
-            cursor = self._connections.execute(connection, *statement)
-        ((self._embedder, dimensions, missing),) = facts.fetchall()
-        if vector is not None and dimensions not in (0, width):
-            raise Invalid("vector", f"has {width} numbers; the vectors of {embedder} here have {dimensions}")
+        if words or wanted is not None:
+            query = CandidateQuery(self._bounds, to_micros(self._clock()), depth)
+            cursor = self._connections.execute(connection, *query.build(words, flat_depth, wanted))
+        ((self._embedder, dimensions, missing, *_),) = facts.fetchall()
+        if embedder is not None:
+            self._connections.embedders[embedder] = self._embedder
+        if vector is not None and dimensions not in (0, len(vector)):
+            raise Invalid("vector", f"has {len(vector)} numbers; the vectors of {embedder} here have {dimensions}")
+        backlog = Backlog(lost_words=False, vectors=0 if missing > MANY else missing, many=missing > MANY)
         rows = cursor.fetchall() if cursor is not None else []
+        return self._sort(rows, has_vector=vector is not None, backlog=backlog)
+
+    def _sort(self, rows: Sequence[tuple[Any, ...]], *, has_vector: bool, backlog: Backlog) -> Candidates:
+        """Return the rows as candidates, the best first."""
         keyword: dict[int, bm25.WordScore] = {}
         semantic: dict[int, float] = {}
         known: dict[int, Candidate] = {}
@@ -119,9 +100,9 @@ class PostgresSearcher:
         return Candidates(
             keyword={row: keyword[row] for row in by_words},
             semantic={row: semantic[row] for row in by_vector},
-            nearest=None if vector is None else len(near),
+            nearest=len(near) if has_vector else None,
             rows={row: known[row] for row in order},
-            backlog=Backlog(lost_words=False, vectors=0 if missing > MANY else missing, many=missing > MANY),
+            backlog=backlog,
         )
 
     def find_records(self, words: Sequence[str], limit: int) -> list[Record]:
@@ -150,7 +131,7 @@ class PostgresSearcher:
         condition = within(self._bounds, self._now, values)
         rows = self._connections.execute(
             self._open(),
-            f"SELECT DISTINCT ON (r.no) {_ROW}, -(v.data <#> $6::@@halfvec) AS cosine"
+            f"SELECT DISTINCT ON (r.no) {CANDIDATE}, -(v.data <#> $6::@@halfvec) AS cosine"
             " FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS seed (scope, parent, position)"
             " JOIN @record r ON r.scope = seed.scope AND r.parent = seed.parent"
             " AND r.position BETWEEN seed.position - $4::bigint AND seed.position + $4::bigint"
@@ -190,13 +171,14 @@ class PostgresSearcher:
         """Return the records of candidates."""
         if not rows:
             return {}
-        found = self._connections.execute(
+        cursor = self._connections.execute(
             self._open(),
             f"SELECT r.no, {COLUMNS} FROM unnest($1::bigint[], $2::bigint[]) AS wanted (scope, no)"
             " JOIN @record r ON r.scope = wanted.scope AND r.no = wanted.no",
             ([self._scopes[row] for row in rows], [*rows]),
         )
-        return {row[0]: decode_record(row[1:]) for row in found.fetchall()}
+        self._leave_snapshot()  # in the same trip, which brings the rows
+        return {row[0]: decode_record(row[1:]) for row in cursor.fetchall()}
 
     def close(self) -> None:
         """Leave the snapshot."""
@@ -225,7 +207,10 @@ class PostgresSearcher:
         return compute_store_time(to_micros(self._clock()), self._opening.fetch()[-1])
 
     def _ask_facts(self, embedder: str | None) -> tuple[str, list[object]]:
-        """The statement that says which embedder it is, and how many records have no vector of it yet."""
+        """The statement that says which embedder it is and how many records have no vector of it yet.
+
+        It also sets what the search of an index needs.
+        """
         values = Values(embedder)
         scopes = select_scopes(self._bounds, values)
         kinds = ""
@@ -240,62 +225,9 @@ class PostgresSearcher:
             f" r.scope = ANY({scopes}) AND {SEARCHABLE}{kinds} LIMIT {MANY + 1}) AS m"
         )
         sql = (
-            f"SELECT coalesce(e.no, 0), coalesce(e.dimensions, 0), ({missing}) + ({unknown})"
+            f"SELECT coalesce(e.no, 0), coalesce(e.dimensions, 0), ({missing}) + ({unknown}),"
+            f" {SETTINGS.format(breadth='e.breadth')}"
             " FROM (SELECT $1::text AS name) AS n LEFT JOIN @embedder e ON e.name = n.name"
-        )
-        return sql, values.list
-
-    def _ask_candidates(
-        self, words: Sequence[str], embedder: str | None, width: int, *, depth: int, flat_depth: int
-    ) -> tuple[str, list[object]]:
-        """The statement of all candidates, each once."""
-        values = Values()
-        scopes = select_scopes(self._bounds, values)
-        now = select_time(to_micros(self._clock()), values)
-        condition = within(self._bounds, now, values, scope=False)
-        parts, most = [], values.add(depth, "bigint")
-        if words:
-            terms = values.add([number_term(word) for word in words], "bigint[]")
-            flat = values.add(flat_depth, "bigint")
-            has_parents = f"EXISTS (SELECT FROM @record r WHERE r.scope = ANY({scopes}) AND r.parent IS NOT NULL)"
-            parts.append(_WORDS.format(scopes=scopes, terms=terms))
-            parts.append(
-                f"keyword AS (SELECT r.scope, r.no, k.words, k.weights FROM (SELECT *, {_SCORE} AS score FROM scored"
-                " ORDER BY score DESC, no DESC) AS k CROSS JOIN LATERAL"
-                f" (SELECT r.scope, r.no FROM @record r WHERE r.scope = k.scope AND r.no = k.no AND {condition}) AS r"
-                f" ORDER BY k.score DESC, k.no DESC LIMIT CASE WHEN {has_parents} THEN {most} ELSE {flat} END)"
-            )
-        else:
-            parts.append(
-                "word AS (SELECT 0::float8 AS weight WHERE false), keyword AS ("
-                "SELECT 0::bigint AS scope, 0::bigint AS no, 0 AS words, 0::float8 AS weights WHERE false)"
-            )
-        if self._vector is not None:
-            vector = values.add(self._vector, "@@halfvec")
-            # Vectors of another size cannot be compared, which is told by the facts.
-            number = (
-                f"(SELECT e.no FROM @embedder e WHERE e.name = {values.add(embedder, 'text')}"
-                f" AND e.dimensions = {values.add(width, 'integer')})"
-            )
-            parts.append(
-                f"near AS (SELECT n.scope, n.no, n.cosine FROM (SELECT v.scope, v.no, -(v.data <#> {vector}) AS cosine"
-                f" FROM @vector v WHERE v.scope = ANY({scopes}) AND v.embedder = {number}"
-                " ORDER BY cosine DESC, no DESC) AS n CROSS JOIN LATERAL"
-                f" (SELECT FROM @record r WHERE r.scope = n.scope AND r.no = n.no AND {condition}) AS r"
-                f" ORDER BY n.cosine DESC, n.no DESC LIMIT {most})"
-            )
-            cosine = (
-                f"coalesce(near.cosine, (SELECT -(v.data <#> {vector}) FROM @vector v WHERE v.scope = r.scope"
-                f" AND v.embedder = {number} AND v.no = r.no))"
-            )
-        else:
-            parts.append("near AS (SELECT 0::bigint AS scope, 0::bigint AS no, NULL::float8 AS cosine WHERE false)")
-            cosine = "NULL::float8"
-        sql = (
-            f"WITH {', '.join(parts)}"
-            f" SELECT keyword.weights, keyword.words, {_TELLING}, {cosine}, near.no IS NOT NULL, {_ROW}"
-            " FROM keyword FULL JOIN near ON near.scope = keyword.scope AND near.no = keyword.no"
-            " JOIN @record r ON r.scope = coalesce(keyword.scope, near.scope) AND r.no = coalesce(keyword.no, near.no)"
         )
         return sql, values.list
 

@@ -15,6 +15,7 @@ from ...values.times import from_micros, to_micros
 from ..store_time import ExpiryEvidence, compute_store_time
 from ..upkeep_interface import Erase, Index, Purge, ReportFault, Task, Tidy, Upkeep
 from .database import Connection, Connections, FirstAnswer
+from .hnsw import VectorIndexes
 from .record_rows import CORRECT_TIME, NOTE_MOMENT, OPEN_SNAPSHOT, OPEN_TRANSACTION, PostgresTransaction
 from .vector_rows import drop_vectors, fill
 
@@ -31,6 +32,7 @@ class PostgresUpkeep:
         self._connections = connections
         self._clock = clock
         self._evidence = ExpiryEvidence(clock)
+        self._indexes = VectorIndexes(connections)
 
     def run(self, task: Task) -> Upkeep:
         """Do a piece of the work."""
@@ -88,6 +90,7 @@ class PostgresUpkeep:
         while before is not None and self._purge_before(to_micros(before), PURGED_AT_ONCE) >= PURGED_AT_ONCE:
             pass
         self._keep_time()
+        self._indexes.tend()
         return Upkeep(expired_before=before)
 
     def _keep_time(self) -> None:

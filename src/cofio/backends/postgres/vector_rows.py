@@ -173,20 +173,24 @@ def find_unembedded(
     Their vectors are stored on connections from `find_writer`. `clock` is the time of this machine. Those that stand
     under no other come first, then the newest. None when there are none, or more than `most`.
     """
-    if connections.read_only and not _find_filled(connections, embedder):
-        connections = find_writer()  # it has to be noted first what lacks a vector
-    number = fill(connections, embedder)
-    values = Values(number, most + 1, limit)
+    values = Values(embedder, most + 1, limit)
     condition = within(bounds, select_time(clock, values), values, scope=False)
-    rows = connections.fetch(
+    statement = (
         "WITH missing AS MATERIALIZED ("
         " SELECT r.scope, r.no, r.text_seq, r.seq, r.parent IS NOT NULL AS stands_under, r.kind, r.title, r.text,"
         " r.tags, r.data FROM @unembedded u JOIN @record r ON r.scope = u.scope AND r.no = u.no"
-        f" WHERE u.embedder = $1 AND u.scope = ANY({select_scopes(bounds, values)}) AND {condition} LIMIT $2)"
-        " SELECT scope, no, text_seq, kind, title, text, tags, data, (SELECT count(*) FROM missing) FROM missing"
-        " ORDER BY stands_under, seq DESC LIMIT $3",
-        values.list,
+        " WHERE u.embedder = (SELECT no FROM @embedder WHERE name = $1)"
+        f" AND u.scope = ANY({select_scopes(bounds, values)}) AND {condition} LIMIT $2),"
+        " embedder AS (SELECT coalesce(bool_or(filled), false) AS is_filled FROM @embedder WHERE name = $1)"
+        " SELECT m.*, is_filled FROM embedder LEFT JOIN (SELECT scope, no, text_seq, kind, title, text, tags, data,"
+        " (SELECT count(*) FROM missing) FROM missing ORDER BY stands_under, seq DESC LIMIT $3) AS m ON true"
     )
+    rows = connections.fetch(statement, values.list)
+    if not rows[0][-1]:
+        connections = find_writer()  # it has to be noted first what lacks a vector
+        fill(connections, embedder)
+        rows = connections.fetch(statement, values.list)
+    rows = [row[:-1] for row in rows if row[0] is not None]
     if not rows or rows[0][-1] > most:
         return None
     found = [(row[0], row[1], row[2], text) for row in rows if (text := _get_text(row[:-1]))]

@@ -113,7 +113,9 @@ CREATE TABLE @embedder (
     name       text    COLLATE "C" NOT NULL UNIQUE,
     dimensions integer NOT NULL DEFAULT 0,
     since      xid8,                            -- every transaction that began before it was known has a lower number
-    filled     boolean NOT NULL DEFAULT false   -- whether all records are in `unembedded` that were there before it was
+    filled     boolean NOT NULL DEFAULT false,  -- whether all records are in `unembedded` that were there before it was
+    breadth    integer,                         -- how wide a search of the index must be; 0 where none is wide enough
+    vectors    bigint  NOT NULL DEFAULT 0       -- how many there were when that was measured
 );
 
 CREATE TABLE @vector (

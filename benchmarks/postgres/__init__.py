@@ -1,0 +1,1 @@
+"""A store on PostgreSQL beside one in a folder."""
