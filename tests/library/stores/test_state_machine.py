@@ -17,6 +17,9 @@ from cofio import Engine, Json, Settings
 from cofio.library.cofio_store import CofioStore
 from cofio.library.store import BaseStore, InMemoryStore
 
+from ..conftest import clear
+from .conftest import BACKENDS
+
 T = TypeVar("T")
 names = st.sampled_from(["a", "b", "a/b", "a:b", "%", "*", "store", "é"])
 namespaces = st.lists(names, max_size=3).map(tuple)
@@ -139,3 +142,26 @@ class CofioMachine(StoreMachine):
 @pytest.mark.parametrize("machine", [InMemoryMachine, CofioMachine])
 def test_a_store_is_a_dict(machine: type[StoreMachine]) -> None:
     run_state_machine_as_test(machine, settings=settings(max_examples=25, stateful_step_count=20, deadline=None))
+
+
+@pytest.mark.requirement("store.model")
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_backend_is_a_dict(backend: str, request: pytest.FixtureRequest) -> None:
+    shared: BaseStore = request.getfixturevalue(backend)
+
+    class BackendMachine(StoreMachine):
+        """A backend, which is empty again at the end."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.store = shared
+
+        def teardown(self) -> None:
+            """Leave nothing for the next."""
+            self.run(clear(shared))
+            super().teardown()
+
+    examples = 25 if backend == "redis_backend" else 6
+    run_state_machine_as_test(
+        BackendMachine, settings=settings(max_examples=examples, stateful_step_count=20, deadline=None)
+    )
