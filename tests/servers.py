@@ -68,15 +68,15 @@ def running(command: Sequence[str | Path], ready: str, **options: Any) -> Iterat
 
 
 @contextmanager
-def redis() -> Iterator[str]:
-    """Debian's Redis; its URL."""
+def redis(*options: str, folder: Path | None = None) -> Iterator[str]:
+    """Debian's Redis, which keeps nothing unless the options say so, in the folder or in a new one; its URL."""
     binary = shutil.which("redis-server")
     if binary is None:
         missing("redis-server")
     port = free_port()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as own:
         command = [binary, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-        with running([*command, "--dir", folder], "Ready to accept connections"):
+        with running([*command, "--dir", str(folder or own), *options], "Ready to accept connections"):
             yield f"redis://127.0.0.1:{port}"
 
 

@@ -6,8 +6,11 @@ import os
 import re
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
+import pytest
+from tests import postgres, servers
 from tests.llm.scripted import Scripted, says
 
 import cofio.library
@@ -15,7 +18,10 @@ import cofio.library
 PAGE = (Path(__file__).parents[2] / "docs" / "library.md").read_text()
 PROGRAMS = re.findall(r"^```python\n(.*?)^```\n\n```text\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
-WITH_A_MODEL = re.findall(r"^```py\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+WITH_A_MODEL, ON_A_SERVER = (
+    [program for program in re.findall(r"^```py\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL) if word in program]
+    for word in ("llm_extractor", "PostgreSQLBackend")
+)
 
 
 def test_every_program_has_its_output() -> None:
@@ -47,6 +53,22 @@ def test_the_program_with_a_model_keeps_what_the_model_finds(tmp_path: Path) -> 
         assert len(server.calls) == 1
     assert done.returncode == 0, done.stderr
     assert done.stdout == "feedback language Answers are to be in French.\n"
+
+
+@pytest.mark.parametrize("name", ["PostgreSQLBackend", "RedisBackend"])
+def test_the_program_on_a_server_runs_on_each_of_them(name: str, tmp_path: Path) -> None:
+    (program,) = ON_A_SERVER
+    with servers.redis() if name == "RedisBackend" else nullcontext(f"{postgres.find_url()}?schema=docs") as url:
+        here = re.sub(
+            r'PostgreSQLBackend\(dsn="[^"]*"\)', f"{name}({'url' if name[0] == 'R' else 'dsn'}={url!r})", program
+        )
+        here = here.replace("import AgentState", f"import {name}, AgentState")
+        done = subprocess.run(
+            [sys.executable, "-c", here], cwd=tmp_path, env=os.environ | {"COFIO_EMBEDDER": "none"},
+            capture_output=True, text=True,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert f"# {done.stdout}" in program
 
 
 def test_every_public_name_is_on_the_page() -> None:

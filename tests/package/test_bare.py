@@ -113,8 +113,10 @@ with Engine.open("memory") as memory:
 """, COFIO_EMBEDDER="hashed")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "PostgreSQLCheckpointer the checkpointer postgresql needs its driver",
-        "RedisCheckpointer the checkpointer redis needs its driver",
+        "PostgreSQLBackend the backend postgresql needs its driver",
+        "PostgreSQLCheckpointer the backend postgresql needs its driver",
+        "RedisBackend the backend redis needs its driver",
+        "RedisCheckpointer the backend redis needs its driver",
         "S3Checkpointer the checkpointer s3 needs its driver",
         "The harbour freezes in winter.",
     ]

@@ -23,7 +23,15 @@ from itertools import islice
 from threading import Lock
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
-from ..backends.checkpoint_interface import CheckpointRow, CheckpointRows, Link, NewCheckpoint, PendingWrite, ThreadKey
+from ..backends.checkpoint_interface import (
+    CheckpointRow,
+    CheckpointRows,
+    Link,
+    NewCheckpoint,
+    PendingWrite,
+    StoredCheckpoint,
+    ThreadKey,
+)
 from ..backends.interface import Backend
 from ..text.tokenizer import split_query
 from ..values.changes import normalize_ttl
@@ -170,6 +178,20 @@ class Checkpoints:
         check_text("id", id, MAX_NAME, empty=False)
         packed = [(each._replace(value=pack(each.value, short)), replaces) for each, replaces in writes]
         self._transact(lambda rows: rows.write_pending(key, id, packed))
+
+    def restore(self, space: str, saved: Sequence[Checkpoint]) -> None:
+        """Store checkpoints with the times that they had elsewhere, in one transaction.
+
+        Each becomes the newest of its thread. One whose id holds a checkpoint that is as new, or newer, is left out:
+        so what was cut off can be done again.
+        """
+        stored = [_build_stored(space, each) for each in saved]
+
+        def work(rows: CheckpointRows) -> list[int]:
+            self._follow(rows)
+            return [row for each in stored for row in _restore(rows, each)]
+
+        self._states.drop(self._transact(work))
 
     def copy(self, space: str, thread: str, target: str) -> int:
         """Make `target` a copy of the thread, with all that is pending; how many checkpoints it has then.
@@ -507,6 +529,31 @@ def _find(rows: CheckpointRows, key: ThreadKey, id: str | None, by_id: bool) -> 
     if id is not None:
         check_text("id", id, MAX_NAME)
     return rows.find(key, id, by_id=by_id)
+
+
+def _build_stored(space: str, saved: Checkpoint) -> StoredCheckpoint:
+    """A checkpoint as it is stored, with its whole state."""
+    check_text("id", saved.id, MAX_NAME, empty=False)
+    loaded, body = encode_next(None, saved.id, saved.state, SHORT)
+    step = loaded.chain[-1]
+    return StoredCheckpoint(
+        thread=_key(space, saved.thread, saved.ns), row=step.row, id=saved.id, parent=saved.parent, base=None,
+        depth=step.depth, position=step.position, created_at=to_micros(saved.created_at),
+        expires_at=None if saved.expires_at is None else to_micros(saved.expires_at),
+        metadata=encode_metadata(saved.metadata), body=body,
+    )  # fmt: skip
+
+
+def _restore(rows: CheckpointRows, stored: StoredCheckpoint) -> list[int]:
+    """Add a checkpoint in place of what its id holds, unless that is as new; the rows that it takes the place of."""
+    held = rows.find(stored.thread, stored.id)
+    if held is not None and held.created_at >= stored.created_at:
+        return []
+    taken = rows.find_for_save(stored.thread, stored.id, None)[0]  # also one that has expired
+    replaced = [] if taken is None else [taken]
+    delete_and_rebase(rows, stored.thread, replaced)
+    rows.restore(stored)
+    return replaced
 
 
 def _delete_thread(rows: CheckpointRows, space: str, name: str) -> list[int]:

@@ -1,7 +1,8 @@
 """The Python door: stores, long-term memory, conversation managers and checkpointers for agents written in Python.
 
 Its names and signatures are those of locus's memory package, so that a program written for it runs with its import line
-changed. `CofioStore` and `CofioCheckpointer` keep what they are given in a memory that every other door reaches too.
+changed. `CofioStore` and `CofioCheckpointer` keep what they are given in a memory that every other door reaches too;
+`PostgreSQLBackend` is both of them on PostgreSQL, and `RedisBackend` is a store and a checkpointer in Redis.
 What belongs to some other library is in a module of its own, which imports that library and no other: `langgraph`,
 `openai_agents`, `llama_index`, `anthropic`.
 """
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
     from .providers.file import FileCheckpointer
     from .providers.http import HTTPCheckpointer
     from .providers.memory import MemoryCheckpointer
-    from .providers.postgresql import PostgreSQLCheckpointer
+    from .providers.postgresql import PostgreSQLBackend, PostgreSQLCheckpointer
     from .providers.redis import RedisCheckpointer
+    from .providers.redis_backend import RedisBackend
     from .providers.s3 import S3Checkpointer
     from .registry import get_checkpointer, list_checkpointers, register_checkpointer
     from .state import AgentState, ReasoningStep, ToolExecution
+    from .storage_backend import BackendCapabilities
     from .store import (
         BaseStore,
         InMemoryStore,
@@ -54,11 +57,13 @@ _HOMES = {
     "providers.file": ("FileCheckpointer",),
     "providers.http": ("HTTPCheckpointer",),
     "providers.memory": ("MemoryCheckpointer",),
-    "providers.postgresql": ("PostgreSQLCheckpointer",),
+    "providers.postgresql": ("PostgreSQLBackend", "PostgreSQLCheckpointer"),
     "providers.redis": ("RedisCheckpointer",),
+    "providers.redis_backend": ("RedisBackend",),
     "providers.s3": ("S3Checkpointer",),
     "registry": ("get_checkpointer", "list_checkpointers", "register_checkpointer"),
     "state": ("AgentState", "ReasoningStep", "ToolExecution"),
+    "storage_backend": ("BackendCapabilities",),
     "store": (
         "BaseStore", "InMemoryStore", "NamespacedStore", "SemanticSearchResult", "StoreCapabilities",
         "StoreCapabilityError", "StoreContext", "StoreItem",
@@ -66,15 +71,15 @@ _HOMES = {
 }  # fmt: skip
 
 __all__ = [
-    "AgentState", "BaseCheckpointer", "BaseMemoryManager", "BaseStore", "CheckpointMetadata",
+    "AgentState", "BackendCapabilities", "BaseCheckpointer", "BaseMemoryManager", "BaseStore", "CheckpointMetadata",
     "CheckpointerCapabilities", "CofioCheckpointer", "CofioStore", "ConversationManager", "DeltaCheckpoint",
     "DeltaCheckpointer", "DeltaStorage", "ExtractFn", "FileCheckpointer", "HTTPCheckpointer", "InMemoryDeltaStorage",
     "InMemoryStore", "LLMCompactor", "LLMMemoryManager", "Memory", "MemoryCheckpointer", "MemoryType", "Message",
-    "NamespacedStore", "NoopMemoryManager", "NullManager", "PostgreSQLCheckpointer", "ReasoningStep",
-    "RedisCheckpointer", "Role", "S3Checkpointer", "SemanticSearchResult", "SlidingWindowManager",
-    "StoreCapabilities", "StoreCapabilityError", "StoreContext", "StoreItem", "StreamEvent", "SummarizingManager",
-    "ToolCall", "ToolExecution", "ToolResult", "get_checkpointer", "list_checkpointers", "llm_extractor", "observe",
-    "register_checkpointer",
+    "NamespacedStore", "NoopMemoryManager", "NullManager", "PostgreSQLBackend", "PostgreSQLCheckpointer",
+    "ReasoningStep", "RedisBackend", "RedisCheckpointer", "Role", "S3Checkpointer", "SemanticSearchResult",
+    "SlidingWindowManager", "StoreCapabilities", "StoreCapabilityError", "StoreContext", "StoreItem", "StreamEvent",
+    "SummarizingManager", "ToolCall", "ToolExecution", "ToolResult", "get_checkpointer", "list_checkpointers",
+    "llm_extractor", "observe", "register_checkpointer",
 ]  # fmt: skip
 
 

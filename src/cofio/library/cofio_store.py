@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from itertools import islice, takewhile
 from types import TracebackType
@@ -12,12 +11,13 @@ from typing import Any, NoReturn, TypeAlias
 
 from ..engine.engine import Engine
 from ..engine.retries import retry_conflicts
-from ..values.changes import Change, Delete, Put, Vacant, normalize_ttl
+from ..values.changes import Change, Delete, Put, Vacant
 from ..values.errors import Conflict, NotFound, Unavailable
 from ..values.query import MAX_LIMIT, MAX_LIST, Hit, Query
-from ..values.records import Json, Kind, Record, Scope, check_int, checked_vector
+from ..values.records import Kind, Record, Scope, checked_vector
 from . import items
 from .concurrency import in_thread
+from .item_changes import PendingDelete, PendingPut, choose_ttl, prepare_delete, prepare_put
 from .store import (
     BaseStore,
     Namespace,
@@ -27,36 +27,12 @@ from .store import (
     check_batch,
     check_key,
     check_limit,
-    check_metadata,
     check_namespace,
     check_query,
 )
 from .transcripts import make_query, search_fresh
 
-Ttl: TypeAlias = float | timedelta | None
 _Place: TypeAlias = tuple[Namespace, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PendingPut:
-    """A put that is yet to be made, with copies of what the caller gave."""
-
-    namespace: Namespace
-    key: str
-    value: Json
-    metadata: dict[str, Json]
-    embedding: tuple[float, ...] | None = None
-    ttl: Ttl = None
-    if_version: int | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _PendingDelete:
-    """A deletion that is yet to be made."""
-
-    namespace: Namespace
-    key: str
-    if_version: int | None = None
 
 
 class CofioStore(BaseStore):
@@ -73,7 +49,7 @@ class CofioStore(BaseStore):
             raise TypeError(f"engine: expected an Engine, got {type(engine).__name__}")
         self._engine = engine
         self._ttl = ttl
-        self._choose_ttl(None)  # a ttl that makes no sense is refused here, and not at the first put
+        choose_ttl(ttl)  # one that makes no sense is refused here, and not at the first put
 
     @property
     def engine(self) -> Engine:
@@ -108,7 +84,7 @@ class CofioStore(BaseStore):
             Conflict: the key holds another version.
             Invalid: the value is not JSON or too large, or a name is too long; nothing was changed.
         """
-        await in_thread(self._change, [_prepare_put(namespace, key, value, metadata, ttl=ttl, if_version=if_version)])
+        await in_thread(self._change, [prepare_put(namespace, key, value, metadata, ttl=ttl, if_version=if_version)])
 
     async def put_with_embedding(
         self,
@@ -122,16 +98,16 @@ class CofioStore(BaseStore):
         if_version: int | None = None,
     ) -> None:
         """Store a value with a vector of any size, which stays until the next put."""
-        change = _prepare_put(namespace, key, value, metadata, embedding=embedding, ttl=ttl, if_version=if_version)
+        change = prepare_put(namespace, key, value, metadata, embedding=embedding, ttl=ttl, if_version=if_version)
         await in_thread(self._change, [change])
 
     async def put_batch(self, items: list[tuple[tuple[str, ...], str, Any, dict[str, Any] | None]]) -> None:
         """Store all of the (namespace, key, value, metadata) items in one transaction, or none."""
-        await in_thread(self._change, [_prepare_put(*item) for item in check_batch(items)])
+        await in_thread(self._change, [prepare_put(*item) for item in check_batch(items)])
 
     async def delete(self, namespace: tuple[str, ...], key: str) -> bool:
         """Forget a value; whether there was one."""
-        return bool(await in_thread(self._change, [_prepare_delete(namespace, key)]))
+        return bool(await in_thread(self._change, [prepare_delete(namespace, key)]))
 
     async def clear_namespace(self, namespace: tuple[str, ...]) -> int:
         """Forget every item of the namespace, and none of those under it; how many there were."""
@@ -253,7 +229,7 @@ class CofioStore(BaseStore):
 
     # In a thread.
 
-    def _change(self, changes: Sequence[_PendingPut | _PendingDelete]) -> int:
+    def _change(self, changes: Sequence[PendingPut | PendingDelete]) -> int:
         """Make the changes in one transaction; how many items were deleted."""
 
         def attempt() -> int:
@@ -264,9 +240,7 @@ class CofioStore(BaseStore):
         # What was to be deleted may be gone meanwhile, and may have come again; a conflict is the caller's to know of.
         return retry_conflicts(attempt, on=(NotFound,))
 
-    def _drop_superseded(
-        self, changes: Sequence[_PendingPut | _PendingDelete]
-    ) -> Iterator[_PendingPut | _PendingDelete]:
+    def _drop_superseded(self, changes: Sequence[PendingPut | PendingDelete]) -> Iterator[PendingPut | PendingDelete]:
         """The changes that come to something: what was to happen to a key before it is deleted does not.
 
         Every `if_version` is of what the key held before all of them, and so it goes with the first that is left.
@@ -275,7 +249,7 @@ class CofioStore(BaseStore):
         relied: dict[_Place, int] = {}
         for at, change in enumerate(changes):
             item_key = (change.namespace, change.key)
-            if isinstance(change, _PendingDelete):
+            if isinstance(change, PendingDelete):
                 deleted[item_key] = at
             if change.if_version is not None and relied.setdefault(item_key, change.if_version) != change.if_version:
                 record = self._engine.get(items.make_scope(change.namespace), change.key)
@@ -287,13 +261,13 @@ class CofioStore(BaseStore):
             if at >= deleted.get(item_key, 0):
                 yield replace(change, if_version=relied.pop(item_key, None))
 
-    def _build_changes(self, change: _PendingPut | _PendingDelete) -> Iterator[Change]:
-        if isinstance(change, _PendingPut):
+    def _build_changes(self, change: PendingPut | PendingDelete) -> Iterator[Change]:
+        if isinstance(change, PendingPut):
             draft = items.build_draft(
                 change.namespace, change.key, change.value, change.metadata,
                 given=None if change.embedding is None else {items.WHOLE: change.embedding},
             )  # fmt: skip
-            yield Put(draft=draft, how="key", if_version=change.if_version, ttl=self._choose_ttl(change.ttl))
+            yield Put(draft=draft, how="key", if_version=change.if_version, ttl=choose_ttl(change.ttl, self._ttl))
             return
         record = self._engine.get(items.make_scope(change.namespace), change.key)
         if record is not None:
@@ -303,10 +277,6 @@ class CofioStore(BaseStore):
         elif change.if_version == 0:
             past = f"{change.key}\x01"  # no key has a NUL, so it is this one alone
             yield Vacant(scope=items.make_scope(change.namespace), kind=Kind.ITEM, first=change.key, past=past)
-
-    def _choose_ttl(self, ttl: Ttl) -> timedelta | None:
-        chosen = self._ttl if ttl is None else ttl
-        return None if chosen is None or chosen == math.inf else normalize_ttl(chosen)
 
     def _clear(self, scope: Scope) -> int:
         def delete_page() -> list[Delete]:
@@ -370,7 +340,7 @@ class StoreTransaction:
 
     def __init__(self, store: CofioStore) -> None:
         self._store = store
-        self._changes: list[_PendingPut | _PendingDelete] = []
+        self._changes: list[PendingPut | PendingDelete] = []
         self._open = False
 
     async def __aenter__(self) -> StoreTransaction:
@@ -401,7 +371,7 @@ class StoreTransaction:
 
         With `if_version`, the key must hold that version in the store, or nothing for 0.
         """
-        self._add(_prepare_put(namespace, key, value, metadata, ttl=ttl, if_version=if_version))
+        self._add(prepare_put(namespace, key, value, metadata, ttl=ttl, if_version=if_version))
 
     async def put_with_embedding(
         self,
@@ -415,16 +385,16 @@ class StoreTransaction:
         if_version: int | None = None,
     ) -> None:
         """Store a value with its vector at the end."""
-        self._add(_prepare_put(namespace, key, value, metadata, embedding=embedding, ttl=ttl, if_version=if_version))
+        self._add(prepare_put(namespace, key, value, metadata, embedding=embedding, ttl=ttl, if_version=if_version))
 
     async def delete(self, namespace: tuple[str, ...], key: str, *, if_version: int | None = None) -> None:
         """Forget a value at the end, if there is one, and what this transaction puts there before.
 
         With `if_version`, the key must hold that version in the store, or nothing for 0.
         """
-        self._add(_prepare_delete(namespace, key, if_version))
+        self._add(prepare_delete(namespace, key, if_version))
 
-    def _add(self, change: _PendingPut | _PendingDelete) -> None:
+    def _add(self, change: PendingPut | PendingDelete) -> None:
         if not self._open:
             _raise_closed()
         self._changes.append(change)
@@ -432,38 +402,6 @@ class StoreTransaction:
 
 def _raise_closed() -> NoReturn:
     raise RuntimeError("this transaction is not open; use it inside of its `async with` block")
-
-
-def _prepare_put(
-    namespace: Namespace,
-    key: str,
-    value: Any,
-    metadata: dict[str, Any] | None = None,
-    *,
-    embedding: list[float] | None = None,
-    ttl: Ttl = None,
-    if_version: int | None = None,
-) -> _PendingPut:
-    check_namespace(namespace)
-    check_key(key)
-    check_metadata(metadata)
-    _check_version(if_version)
-    return _PendingPut(
-        namespace=namespace,
-        key=key,
-        value=items.copy_json("value", value),
-        metadata={name: items.copy_json("metadata", each, 2) for name, each in (metadata or {}).items()},
-        embedding=None if embedding is None else checked_vector("embedding", embedding),
-        ttl=ttl,
-        if_version=if_version,
-    )
-
-
-def _prepare_delete(namespace: Namespace, key: str, if_version: int | None = None) -> _PendingDelete:
-    check_namespace(namespace)
-    check_key(key)
-    _check_version(if_version)
-    return _PendingDelete(namespace=namespace, key=key, if_version=if_version)
 
 
 def _build_item(record: Record) -> StoreItem:
@@ -485,11 +423,6 @@ def _build_result(hit: Hit, cosine: float) -> SemanticSearchResult:
 def _to_score(cosine: float) -> float:
     # No more digits than float32 bears out: a vector is quite like itself, whatever the threshold.
     return min(1.0, max(0.0, round(cosine, 9)))
-
-
-def _check_version(version: object) -> None:
-    if version is not None:
-        check_int("if_version", version, 0, 2**53)
 
 
 def _check_threshold(threshold: object) -> None:

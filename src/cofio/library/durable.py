@@ -52,14 +52,15 @@ class CofioCheckpointer(BaseCheckpointer):
     """Saves the states of agents in a memory, each as a change of an earlier one.
 
     An acknowledged save is durable. Several processes may use the same threads. With `ttl`, in seconds or as a
-    timedelta, a checkpoint is gone that long after it was saved.
+    timedelta, a checkpoint is gone that long after it was saved. Threads of another `space` are other threads.
     """
 
-    def __init__(self, engine: Engine, *, ttl: float | timedelta | None = None) -> None:
+    def __init__(self, engine: Engine, *, ttl: float | timedelta | None = None, space: str = SPACE) -> None:
         if ttl is not None:
             lifetime(ttl)  # one that is none is refused here, and not at the first save
         self.engine = engine
         self.ttl = ttl
+        self._space = space
         self._own = False
         self._last: OrderedDict[str, _LastState] = OrderedDict()
         self._message_count = 0
@@ -94,7 +95,7 @@ class CofioCheckpointer(BaseCheckpointer):
 
     async def load(self, thread_id: str, checkpoint_id: str | None = None) -> AgentState | None:
         """Load the state of a checkpoint, or without an id of the newest; None where there is none."""
-        found = await in_thread(self.engine.checkpoints.load, SPACE, thread_id, checkpoint_id)
+        found = await in_thread(self.engine.checkpoints.load, self._space, thread_id, checkpoint_id)
         if found is None:
             return None
         state = AgentState.from_checkpoint(found.state)
@@ -104,16 +105,16 @@ class CofioCheckpointer(BaseCheckpointer):
     async def list_checkpoints(self, thread_id: str, limit: int = 10) -> list[str]:
         """List the ids of a thread's checkpoints, newest first."""
         check_ids(thread_id, None)
-        found = await in_thread(self.engine.checkpoints.list, SPACE, thread_id, ns="", limit=limit)
+        found = await in_thread(self.engine.checkpoints.list, self._space, thread_id, ns="", limit=limit)
         return [each.id for each in found]
 
     async def delete(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
         """Forget a checkpoint, or without an id the whole thread; whether there was something to forget."""
-        return bool(await in_thread(self.engine.checkpoints.delete, SPACE, thread_id, checkpoint_id))
+        return bool(await in_thread(self.engine.checkpoints.delete, self._space, thread_id, checkpoint_id))
 
     async def exists(self, thread_id: str, checkpoint_id: str | None = None) -> bool:
         """Tell whether there is such a checkpoint, or without an id any in the thread; no state is read."""
-        return await in_thread(self.engine.checkpoints.heading, SPACE, thread_id, checkpoint_id) is not None
+        return await in_thread(self.engine.checkpoints.heading, self._space, thread_id, checkpoint_id) is not None
 
     async def close(self) -> None:
         """Close the memory, if it was opened for this checkpointer."""
@@ -122,17 +123,17 @@ class CofioCheckpointer(BaseCheckpointer):
 
     async def search(self, query: str, limit: int = 10) -> list[dict[str, Any]]:
         """Find the checkpoints in which the words of `query` came into a thread, the best first."""
-        found = await in_thread(self.engine.checkpoints.search, SPACE, query, limit=limit)
+        found = await in_thread(self.engine.checkpoints.search, self._space, query, limit=limit)
         return [{**_encode_metadata(each), "score": score} for each, score in found]
 
     async def query_by_metadata(self, key: str, value: Any, limit: int = 100) -> list[dict[str, Any]]:
         """Find the checkpoints, of all threads, whose metadata has this value under this key; newest first."""
-        found = await in_thread(self.engine.checkpoints.list, SPACE, where={key: value}, limit=limit)
+        found = await in_thread(self.engine.checkpoints.list, self._space, where={key: value}, limit=limit)
         return [_encode_metadata(each) for each in found]
 
     async def get_metadata(self, thread_id: str, checkpoint_id: str | None = None) -> dict[str, Any] | None:
         """Get the metadata that was saved with a checkpoint (the newest, without an id); None where there is none."""
-        found = await in_thread(self.engine.checkpoints.heading, SPACE, thread_id, checkpoint_id)
+        found = await in_thread(self.engine.checkpoints.heading, self._space, thread_id, checkpoint_id)
         return None if found is None else found.metadata
 
     async def vacuum(self, older_than_days: int = 30) -> int:
@@ -142,7 +143,7 @@ class CofioCheckpointer(BaseCheckpointer):
             raise Invalid("older_than_days", f"expected a number of days, got {days!r}")
         if days > ALWAYS:
             return 0
-        return await in_thread(self.engine.checkpoints.vacuum, SPACE, timedelta(days=days))
+        return await in_thread(self.engine.checkpoints.vacuum, self._space, timedelta(days=days))
 
     async def copy_thread(self, source_thread_id: str, dest_thread_id: str) -> bool:
         """Save every checkpoint of a thread in another one too, under the same ids and in the same order.
@@ -152,20 +153,20 @@ class CofioCheckpointer(BaseCheckpointer):
         Raises:
             Invalid: there are checkpoints in the destination already.
         """
-        return bool(await in_thread(self.engine.checkpoints.copy, SPACE, source_thread_id, dest_thread_id))
+        return bool(await in_thread(self.engine.checkpoints.copy, self._space, source_thread_id, dest_thread_id))
 
     async def list_threads(self, limit: int = 100, pattern: str = "*") -> list[str]:
         """List the threads whose ids fit the pattern, the one saved to last first."""
-        return await in_thread(self.engine.checkpoints.threads, SPACE, limit=limit, pattern=pattern)
+        return await in_thread(self.engine.checkpoints.threads, self._space, limit=limit, pattern=pattern)
 
     async def list_with_metadata(self, limit: int = 100) -> list[dict[str, Any]]:
         """List checkpoints of all threads with their metadata, newest first."""
-        found = await in_thread(self.engine.checkpoints.list, SPACE, limit=limit)
+        found = await in_thread(self.engine.checkpoints.list, self._space, limit=limit)
         return [_encode_metadata(each) for each in found]
 
     async def get_storage_stats(self, thread_id: str) -> dict[str, int]:
         """How many checkpoints a thread has, how many are whole states and how many changes, and their bytes."""
-        measured: Measure = await in_thread(self.engine.checkpoints.measure, SPACE, thread_id)
+        measured: Measure = await in_thread(self.engine.checkpoints.measure, self._space, thread_id)
         return {
             "total_checkpoints": measured.checkpoints,
             "full_checkpoints": measured.whole,
@@ -178,7 +179,7 @@ class CofioCheckpointer(BaseCheckpointer):
 
     def _save(self, state: AgentState, thread_id: str, id: str, metadata: dict[str, Any] | None) -> None:
         dump, last = self._dump(state, thread_id)
-        self.engine.checkpoints.save(SPACE, thread_id, id, dump, metadata=metadata, ttl=self.ttl, owned=True)
+        self.engine.checkpoints.save(self._space, thread_id, id, dump, metadata=metadata, ttl=self.ttl, owned=True)
         with self._lock:
             before = self._last.pop(thread_id, None)
             self._last[thread_id] = last

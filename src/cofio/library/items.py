@@ -98,11 +98,16 @@ def build_draft(
     if ttl is not None:
         data["ttl"] = ttl
     check_json(data)
-    parts = ["\n".join(_render_lines(value)) or encode_json(value), "\n".join(_render_lines(dict(metadata or {})))]
     return Draft(
-        scope=make_scope(namespace), kind=Kind.ITEM, key=key, text="\n\n".join(filter(None, parts)), data=data,
+        scope=make_scope(namespace), kind=Kind.ITEM, key=key, text=render_text(value, metadata), data=data,
         source=SOURCE, given=cast(Mapping[str, tuple[float, ...]], given),
     )  # fmt: skip
+
+
+def render_text(value: Json, metadata: Mapping[str, Json] | None = None) -> str:
+    """What an item says, as a person would write it down: what it is found by."""
+    parts = ["\n".join(_render_lines(value)) or encode_json(value), "\n".join(_render_lines(dict(metadata or {})))]
+    return "\n\n".join(filter(None, parts))
 
 
 def _render_lines(value: Json) -> Iterator[str]:

@@ -58,7 +58,7 @@ def get_checkpointer(checkpointer_string: str, **kwargs: Any) -> BaseCheckpointe
     | `file:DIR` | in a folder |
     | `sqlite:PATH`, `cofio:PATH` | in a store of cofio |
     | `redis:HOST:PORT`, `redis://…` | in Redis |
-    | `postgresql:DATABASE`, `postgresql:DSN`, `postgresql://…` | in PostgreSQL |
+    | `postgresql:DATABASE`, `postgresql:DSN`, `postgresql://…` | in a store of cofio on PostgreSQL |
     | `http:URL`, `http://…`, `https://…` | on a server such as `cofio serve` |
     | `s3:BUCKET/PREFIX` | in a bucket of S3, or of what speaks its protocol at `endpoint_url` |
 
@@ -149,13 +149,13 @@ def _rediss(config_hint: str | None = None, **kwargs: Any) -> BaseCheckpointer:
 
 
 def _postgresql(config_hint: str | None = None, **kwargs: Any) -> BaseCheckpointer:
-    from .providers.postgresql import PostgreSQLCheckpointer
+    from .providers.postgresql import PostgreSQLBackend
 
     if config_hint:
         if config_hint.startswith("//"):
             config_hint = "postgresql:" + config_hint
         kwargs.setdefault("dsn" if "://" in config_hint or "=" in config_hint else "database", config_hint)
-    return PostgreSQLCheckpointer(**kwargs)
+    return PostgreSQLBackend(**kwargs)
 
 
 def _http(config_hint: str | None = None, scheme: str = "http", **kwargs: Any) -> BaseCheckpointer:

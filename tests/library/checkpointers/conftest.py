@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,19 +12,22 @@ from uuid import uuid4
 import pytest
 
 from cofio.library.checkpointer import BaseCheckpointer
+from cofio.library.providers.redis_backend import RedisBackend
 from cofio.library.registry import get_checkpointer
 
-from ... import servers
+from ... import postgres, servers
+from ..conftest import QUIET
 
 Make = Callable[..., BaseCheckpointer]
 """Makes a checkpointer; called again, it makes another one on the same place."""
 
-PROVIDERS = ("memory", "file", "sqlite", "redis", "postgresql", "s3", "http")
+PROVIDERS = ("memory", "file", "sqlite", "redis", "redis-backend", "postgresql", "s3", "http")
 ABSENT: dict[str, set[str]] = {
     "memory": {"ttl"},
     "file": {"ttl"},
     "sqlite": set(),
-    "redis": {"search"},
+    "redis": set(),
+    "redis-backend": set(),
     "postgresql": set(),
     "s3": {"search", "ttl"},
     "http": {"search", "metadata_query", "vacuum", "ttl", "list_threads", "list_with_metadata"},
@@ -39,7 +42,8 @@ def address() -> Iterator[Callable[[str], str]]:
     """Where the server of a provider is; it is started when it is first asked for."""
     os.environ["no_proxy"] = "*"
     starting: dict[str, Callable[[], AbstractContextManager[str]]] = {
-        "redis": servers.redis, "postgresql": servers.postgresql, "s3": servers.s3, "http": servers.cofio,
+        "redis": servers.redis, "postgresql": lambda: nullcontext(postgres.find_url()),
+        "s3": servers.s3, "http": servers.cofio,
     }  # fmt: skip
     with ExitStack() as started:
         known: dict[str, str] = {}
@@ -92,8 +96,10 @@ def maker(provider: str, folder: Path, address: Callable[[str], str]) -> Make:
             string = f"{provider}:{folder / provider}"
         case "redis":
             string, keywords = f"redis:{address('redis').removeprefix('redis://')}", {"prefix": f"{own}:"}
+        case "redis-backend":
+            return lambda **more: RedisBackend(address("redis"), prefix=own, **more)
         case "postgresql":
-            string, keywords = address("postgresql"), {"table_name": own}
+            string, keywords = address("postgresql"), {"table_name": own, "schema": "library", "settings": QUIET}
         case "s3":
             string, keywords = f"s3:{BUCKET}/{own}", {"endpoint_url": address("s3"), **KEYS}
         case _:

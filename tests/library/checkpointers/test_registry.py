@@ -19,7 +19,7 @@ from cofio.library.durable import CofioCheckpointer
 from cofio.library.providers.file import FileCheckpointer
 from cofio.library.providers.http import HTTPCheckpointer
 from cofio.library.providers.memory import MemoryCheckpointer
-from cofio.library.providers.postgresql import PostgreSQLCheckpointer
+from cofio.library.providers.postgresql import PostgreSQLBackend
 from cofio.library.providers.redis import RedisCheckpointer
 from cofio.library.providers.s3 import S3Checkpointer
 from cofio.library.registry import get_checkpointer, list_checkpointers, register_checkpointer
@@ -103,13 +103,14 @@ def test_servers_are_found_by_host_and_port_and_by_url() -> None:
         assert (options.get("host", "localhost"), options.get("port", 6379), options.get("db", 0)) == place
         assert found.prefix == "p:"
     for string, reached in {
-        "postgresql": ("", "cofio"), "postgresql:mydb": ("", "mydb"),
-        "postgresql://u@h/db": ("postgresql://u@h/db", None),
-        "postgres://u@h/db": ("postgresql://u@h/db", None), "postgresql:dbname=x host=h": ("dbname=x host=h", None),
+        "postgresql": "postgresql://postgres@localhost:5432/cofio",
+        "postgresql:mydb": "postgresql://postgres@localhost:5432/mydb",
+        "postgresql://u@h/db": "postgresql://u@h/db", "postgres://u@h/db": "postgresql://u@h/db",
+        "postgresql:dbname=x host=h": "postgresql://h/x",
     }.items():  # fmt: skip
         database = get_checkpointer(string)
-        assert isinstance(database, PostgreSQLCheckpointer)
-        assert (database._conninfo, database._options.get("dbname")) == reached
+        assert isinstance(database, PostgreSQLBackend)
+        assert database._url == reached
 
 
 @pytest.mark.requirement("registry.lenient")
@@ -210,7 +211,8 @@ def test_what_can_be_no_provider_is_refused() -> None:
 @pytest.mark.parametrize(("name", "driver"), [("redis", "redis"), ("postgresql", "psycopg"), ("s3", "boto3")])
 def test_a_missing_driver_is_told_with_what_to_install(name: str, driver: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, driver, None)
-    monkeypatch.delitem(sys.modules, f"cofio.library.providers.{name}")
+    for module in [each for each in sys.modules if each.startswith(f"cofio.library.providers.{name}")]:
+        monkeypatch.delitem(sys.modules, module)
     with pytest.raises(ImportError, match=re.escape(install_command(name))):
         get_checkpointer(f"{name}:x")
     assert name in list_checkpointers()

@@ -17,6 +17,8 @@ from cofio.library.cofio_store import CofioStore
 from cofio.library.store import BaseStore, InMemoryStore
 
 from ...conftest import Stores
+from ..conftest import clear
+from .conftest import BACKENDS
 
 T = TypeVar("T")
 names = st.sampled_from(["a", "b", "a/b", "a:b", "%", "*", "store", "é"])
@@ -147,3 +149,24 @@ def test_a_store_in_memory_is_a_dict() -> None:
 @pytest.mark.requirement("store.model")
 def test_a_store_is_a_dict(stores: Stores) -> None:
     run_state_machine_as_test(type("CofioMachine", (CofioMachine,), {"stores": stores}), settings=USUAL)
+
+
+@pytest.mark.requirement("store.model")
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_backend_is_a_dict(backend: str, request: pytest.FixtureRequest) -> None:
+    shared: BaseStore = request.getfixturevalue(backend)
+
+    class BackendMachine(StoreMachine):
+        """A backend, which is empty again at the end."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.store = shared
+
+        def teardown(self) -> None:
+            """Leave nothing for the next."""
+            self.run(clear(shared))
+            super().teardown()
+
+    examples = 25 if backend == "redis_backend" else 6
+    run_state_machine_as_test(BackendMachine, settings=settings(USUAL, max_examples=examples))

@@ -8,18 +8,11 @@ from heapq import heappush, heappushpop
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from urllib.parse import quote
 
-from ...config.installation import install_command
-from ...values.errors import Unavailable
 from ...values.records import check_int
 from ..checkpointer import CheckpointerCapabilities
 from ..concurrency import in_thread
 from .document_checkpointer import Clock, Document, DocumentCheckpointer, Heading, decode, encode, refuse_target
-
-try:
-    from redis import Redis
-    from redis.exceptions import RedisError
-except ImportError as error:
-    raise ImportError(f"the checkpointer redis needs its driver: {install_command('redis')}") from error
+from .redis_client import ENCODE, connect, end_prefix, translate_errors
 
 if TYPE_CHECKING:
     from redis.commands.core import Script
@@ -35,13 +28,10 @@ _PAGE = 500
 # thread by turn; and for each checkpoint a hash, `THREAD:ID:checkpoint`. Percent-encoded, ids have no colon, so that no
 # two keys are the same, also where one prefix begins with another. Each script is one step for everyone else. A
 # checkpoint whose time is over leaves its id behind; who comes across it takes it away.
-_SHARED = """
-local prefix = ARGV[1]
-local function encoded(id)
-  return (id:gsub('[^%w_.~-]', function(byte) return string.format('%%%02X', byte:byte()) end))
-end
-local function at(thread, id) return prefix .. encoded(thread) .. ':' .. encoded(id) .. ':checkpoint' end
-local function order(thread) return prefix .. encoded(thread) .. ':order' end
+_SHARED = f"""
+{ENCODE}
+local function at(thread, id) return prefix .. encode(thread) .. ':' .. encode(id) .. ':checkpoint' end
+local function order(thread) return prefix .. encode(thread) .. ':order' end
 local function clear(thread, id)
   redis.call('DEL', at(thread, id))
   redis.call('ZREM', order(thread), id)
@@ -155,7 +145,7 @@ class RedisCheckpointer(DocumentCheckpointer):
     """Keeps checkpoints in a Redis server, each save in one atomic step, however many processes save at once.
 
     They are as durable as the server was set up to be. What asks for the metadata of all threads goes through all of
-    them. There is no `search`: Redis has none without a module.
+    them, and `search` through all states.
 
     Args:
         url: Where the server is: `redis://`, `rediss://` or `unix://`.
@@ -178,9 +168,9 @@ class RedisCheckpointer(DocumentCheckpointer):
         super().__init__(clock=clock)
         if ttl_seconds is not None:
             check_int("ttl_seconds", ttl_seconds, 1, 2**40)
-        self.prefix = prefix if not prefix or prefix.endswith(":") else f"{prefix}:"
+        self.prefix = end_prefix(prefix)
         self.ttl_seconds = ttl_seconds
-        self._client = _client(url, db=db, decode_responses=True, **options)
+        self._client = connect(url, db=db, **options)
         self._put_script = self._script(_PUT)
         self._get_script = self._script(_GET)
         self._list_script = self._script(_LIST)
@@ -191,21 +181,15 @@ class RedisCheckpointer(DocumentCheckpointer):
 
     @property
     def capabilities(self) -> CheckpointerCapabilities:
-        return CheckpointerCapabilities.all_but("search")
+        return CheckpointerCapabilities.all_but()
 
     async def close(self) -> None:
         """Close the connections to the server."""
         await in_thread(self._client.close)
 
     async def _cross(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        try:
+        with translate_errors("checkpoints"):
             return await super()._cross(call, *args, **kwargs)
-        except RedisError as error:  # it names the host and the port, and never the password
-            problem = str(error).strip().rstrip(".") or type(error).__name__
-            raise Unavailable(
-                f"the checkpoints in Redis cannot be reached: {problem}; check the URL, the user and the password, "
-                "and that the server runs and has room"
-            ) from error
 
     def _script(self, text: str) -> Script:
         return self._client.register_script(_SHARED + text)
@@ -285,17 +269,6 @@ class RedisCheckpointer(DocumentCheckpointer):
 
     def __repr__(self) -> str:
         return f"RedisCheckpointer(prefix={self.prefix!r})"
-
-
-def _client(url: str, **options: Any) -> Redis:
-    try:
-        made: Redis = Redis.from_url(url, **options)
-    except (ValueError, AttributeError):  # the text of which may have a part of the password
-        raise ValueError(
-            "url: expected redis://HOST:PORT/DB, rediss://… or unix://…; "
-            "in a password, write / ? # and @ percent-encoded"
-        ) from None
-    return made
 
 
 def _heading(thread: str, found: list[str]) -> Heading:
