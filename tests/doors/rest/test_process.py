@@ -85,7 +85,7 @@ class Server:
             assert self.process.stdout
             told = self.process.stdout.readline()
             assert told, self.process.communicate(timeout=60)[1]
-            self._port = int(told.rsplit("127.0.0.1:", 1)[1].split("/")[0])
+            self._port = int(told.partition("http://127.0.0.1:")[2].partition("/")[0].rstrip('",\n'))
         return self._port
 
     def connect(self) -> http.client.HTTPConnection:
