@@ -181,6 +181,7 @@ def test_settings_come_from_variables_and_flags(start: Start) -> None:
 
 
 @pytest.mark.requirement("docs.setting", "docs.page")
+@pytest.mark.folder_only("what a setting shows of the server is the same on every store")
 def test_the_description_is_shown_on_loopback_and_elsewhere_by_setting(start: Start, store: StoreAddress) -> None:
     def shown(server: Server, **headers: str) -> tuple[int, str]:
         with closing(server.connect()) as connection:
