@@ -106,6 +106,7 @@ def test_an_empty_query_is_answered_with_what_to_do_instead(tools: Tools, query:
 def test_max_chars_keeps_whole_hits_and_says_what_was_left_off(tools: Tools) -> None:
     for number in range(4):
         tools.write(f"Zebra {number}", f"zebra {'word ' * 30}{number}")
+    tools.engine.settle()
     whole = tools.search_context(query="zebra")
     assert (len(whole.data["hits"]), whole.data["left_off"]) == (4, 0)
     separator = "\n\n---\n\n"

@@ -85,7 +85,7 @@ class Server:
             assert self.process.stdout
             told = self.process.stdout.readline()
             assert told, self.process.communicate(timeout=60)[1]
-            self._port = int(told.rsplit("127.0.0.1:", 1)[1].split("/")[0])
+            self._port = int(told.partition("http://127.0.0.1:")[2].partition("/")[0].rstrip('",\n'))
         return self._port
 
     def connect(self) -> http.client.HTTPConnection:
@@ -181,6 +181,7 @@ def test_settings_come_from_variables_and_flags(start: Start) -> None:
 
 
 @pytest.mark.requirement("docs.setting", "docs.page")
+@pytest.mark.folder_only("what a setting shows of the server is the same on every store")
 def test_the_description_is_shown_on_loopback_and_elsewhere_by_setting(start: Start, store: StoreAddress) -> None:
     def shown(server: Server, **headers: str) -> tuple[int, str]:
         with closing(server.connect()) as connection:

@@ -29,6 +29,7 @@ from langgraph.types import Interrupt, Send
 from pydantic import BaseModel
 
 from cofio import Engine
+from cofio.backends.checkpoint_interface import ThreadKey
 from cofio.config.address import StoreAddress
 from cofio.library.langgraph import CofioSaver
 from cofio.library.langgraph import saver as saving
@@ -675,8 +676,11 @@ def test_a_damaged_checkpoint_says_which_it_is(saver: CofioSaver) -> None:
 def test_a_list_gives_what_comes_before_a_damaged_checkpoint(saver: CofioSaver) -> None:
     for number in range(5):
         saver.engine.checkpoints.save("langgraph", "ada", str(number), {"values": {}, "rest": {"v": number}})
-    backend: Any = saver.engine._backend
-    backend._database.write(lambda connection: connection.execute("UPDATE checkpoint SET body = x'01' WHERE id = '2'"))
+
+    def damage(rows: Any) -> None:
+        rows.rebase(rows.find_for_save(ThreadKey("langgraph", "ada", ""), "2", None)[0], None, 0, b"\1")
+
+    saver.engine._backend.transact(lambda transaction: damage(transaction.checkpoints))
     saver.engine.checkpoints._states.clear()
     listed = saver.list(config_of(), limit=5)
     assert [next(listed).checkpoint["id"], next(listed).checkpoint["id"]] == ["4", "3"]
