@@ -19,7 +19,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from cofio import Engine, Query, Scope, Settings, Unavailable
+from cofio import Engine, Invalid, Query, Scope, Settings, Unavailable
 from cofio.config.address import StoreAddress
 from cofio.embed.hashed import HashedEmbedder
 
@@ -251,6 +251,12 @@ def test_reads_go_to_the_primary_while_the_standby_is_away(store: StoreAddress, 
         gateway.cut()
         with Engine.open(store, settings=settings) as engine:  # also when it was never there
             assert find(engine, "walrus") == ["walrus"]
+
+
+def test_several_standbys_under_one_address_are_refused(store: StoreAddress, standby: Standby) -> None:
+    several = Standby(standby.url.replace("@127.0.0.1", "@127.0.0.1,127.0.0.1"))
+    with pytest.raises(Invalid, match="read_store: names several servers"):
+        Engine.open(store, settings=make_settings(several))
 
 
 def test_no_read_goes_to_what_is_no_standby(store: StoreAddress) -> None:

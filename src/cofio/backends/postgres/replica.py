@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from ...values.errors import Unavailable
+from ...values.errors import Invalid, Unavailable
 from ..interface import ReplicaState
 from .database import Connections, ServerAddress
 
@@ -25,7 +25,7 @@ LOOKS = 5  # how often it is looked at within the time that it may be behind
 SHORTEST_PAUSE = 0.05  # seconds between two looks
 REST = 2.0  # seconds in which nothing is asked of a standby that failed
 PATIENCE = 1.0  # seconds that anyone waits for a connection to it
-SAMPLES = 4 * LOOKS
+SAMPLES = 4 * LOOKS  # positions of the primary that are kept until they are replayed
 _POSITION = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint"
 _REPLAYED = (
     "SELECT pg_is_in_recovery(), pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::bigint, (SELECT store FROM @state)"
@@ -53,7 +53,10 @@ class Replica:
     def __init__(self, url: str, primary: Connections, *, store: str, most_lag: float) -> None:
         """`store` tells the store from all others. No read goes to the standby that would be older than `most_lag`."""
         conninfo = ServerAddress.parse(url).conninfo
-        if "tcp_user_timeout" not in conninfo_to_dict(conninfo):  # else a machine that is gone holds a read for minutes
+        known = conninfo_to_dict(conninfo)
+        if any("," in str(known.get(name, "")) for name in ("host", "hostaddr")):
+            raise Invalid("read_store", "names several servers; name one, of which it can be known how far it is")
+        if "tcp_user_timeout" not in known:  # else a machine that is gone holds a read for minutes
             conninfo = make_conninfo(conninfo, tcp_user_timeout="10000")
         self._connections = Connections(ServerAddress(conninfo, primary.schema), sync="full", patience=PATIENCE)
         self._connections.vector_schema = primary.vector_schema
@@ -158,9 +161,16 @@ class Replica:
         else:
             with self._lock:
                 self._problem = ""
-                self._samples.append(sample._replace(position=position))
-                while self._samples and self._samples[0].position <= replayed:
-                    self._covered = self._samples.popleft()
+                self._compare(sample._replace(position=position), replayed)
+
+    def _compare(self, sample: _Sample, replayed: int) -> None:
+        """Find the newest sample that is replayed. Of those that are not, some are kept for the next looks."""
+        while self._samples and self._samples[0].position <= replayed:
+            self._covered = self._samples.popleft()
+        if sample.position <= replayed:
+            self._covered = sample
+        elif not self._samples or sample.at - self._samples[-1].at >= self._most_lag / SAMPLES:
+            self._samples.append(sample)
 
     def _note_problem(self, problem: str) -> None:
         with self._lock:
