@@ -40,6 +40,7 @@ bench: .venv/.model .venv/.dev
 	@$(BIN)/python -m benchmarks.model
 	@$(BIN)/python -m benchmarks.checkpoints
 	@$(BIN)/python -m benchmarks.install
+	@$(BIN)/python -m benchmarks.postgres --sizes 20000 100000
 
 torture: .venv/.model .venv/.dev .strace/installed
 	@COFIO_TORTURE=1 $(BIN)/python -m pytest -q --timeout 14400 tests/faults tests/network tests/everywhere \

@@ -28,7 +28,7 @@ def read_notes() -> list[Draft]:
 def draw_queries(notes: list[Draft]) -> list[Query]:
     """A few words of some note, in its scope or in all."""
     draw = random.Random(4)
-    queries = []
+    queries: list[Query] = []
     while len(queries) < QUERIES:
         note = draw.choice(notes)
         words = re.findall(r"[A-Za-z]{2,}", note.text)

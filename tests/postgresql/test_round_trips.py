@@ -69,7 +69,8 @@ def open_through_wire(store: StoreAddress) -> Iterator[tuple[Engine, Wire]]:
     """A memory whose server is behind a wire."""
     url = store.spell()
     parts = urlsplit(url)
-    assert parts.hostname and parts.port
+    assert parts.hostname is not None
+    assert parts.port is not None
     wire = Wire(parts.hostname, parts.port)
     try:
         address = StoreAddress(url=url.replace(f":{parts.port}/", f":{wire.port}/"))

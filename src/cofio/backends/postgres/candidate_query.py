@@ -19,7 +19,7 @@ from .conditions import Values, select_scopes, select_time, within
 from .record_rows import number_term
 
 CANDIDATE = "r.no, r.id, r.scope, r.parent, r.position, r.author, r.created_at"
-# A row that the index brings costs about as much as so many vectors that are compared one after the other.
+# How many vectors are compared one after the other in the time in which the index brings one row.
 WALK_COST = 25
 AVERAGE_BYTES = 256 * 1024  # of the table of sizes that are read for the average length
 LONGEST_WALK = 20_000  # rows that the index is asked for; it has compared some ten times as many vectors by then

@@ -131,7 +131,7 @@ class VectorIndexes:
             return None
         names = {_name(each.number, table): (each, address) for each in embedders for table, address in tables}
         for name, index in indexes.items():
-            if name not in names or not index.is_valid:  # its embedder is gone, or whoever made it
+            if name not in names or not index.is_valid:  # its embedder is gone, or the process that made it
                 return partial(self._drop, name)
         for name, (embedder, address) in names.items():
             if name not in indexes and (embedder.is_large or embedder.breadth is not None):
