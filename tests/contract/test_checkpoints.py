@@ -105,6 +105,30 @@ def longest_chain(backend: Backend, thread: str = "t") -> int:
 # Saving and loading.
 
 
+def test_what_was_saved_elsewhere_keeps_its_times_and_does_not_replace_what_is_as_new(checkpoints: Checkpoints) -> None:
+    def make(id: str, state: Any, days: int, expires_at: datetime | None = None) -> Checkpoint:
+        return Checkpoint(
+            thread="t", ns="", id=id, parent=None, metadata={"n": id}, created_at=NOW - timedelta(days=days),
+            expires_at=expires_at, state=state,
+        )  # fmt: skip
+
+    elsewhere = [make("old", {"n": 1}, 9), make("mortal", {"n": 2}, 8, NOW + timedelta(days=1)), make("both", [1], 7)]
+    checkpoints.save(SPACE, "t", "both", {"n": "ours"})
+    checkpoints.save(SPACE, "t", "next", {"n": "ours", "more": ["x"] * 50})
+    for _ in range(2):  # the second time there is nothing left to do
+        checkpoints.restore(SPACE, elsewhere)
+        assert [each.id for each in checkpoints.list(SPACE, "t")] == ["mortal", "old", "next", "both"]
+    loaded = checkpoints.load(SPACE, "t", "mortal")
+    assert loaded == elsewhere[1]
+    assert [each.created_at for each in checkpoints.list(SPACE, "t")][1] == NOW - timedelta(days=9)
+    checkpoints.restore(SPACE, [make("both", {"n": "newer"}, -1)])
+    states = [found.state for name in ("both", "next") if (found := checkpoints.load(SPACE, "t", name))]
+    assert states == [{"n": "newer"}, {"n": "ours", "more": ["x"] * 50}]
+    with pytest.raises(LimitExceeded):
+        checkpoints.restore(SPACE, [make("fine", {}, 0), make("x" * (MAX_NAME + 1), {}, 0)])
+    assert checkpoints.load(SPACE, "t", "fine") is None
+
+
 def test_a_state_comes_back_as_it_was_saved(checkpoints: Checkpoints, others: Checkpoints) -> None:
     saved = checkpoints.save(SPACE, "t", "c", chat(3), metadata={"step": 1, "who": "ann"}, parent="b")
     for each in (checkpoints, others):

@@ -101,7 +101,7 @@ class OldTable:
 
     def open(self, **more: Any) -> PostgreSQLBackend:
         """A backend with the settings that the table had."""
-        names = {"table_name": self.table, "schema_name": self.schema}
+        names: dict[str, Any] = {"table_name": self.table, "schema_name": self.schema}
         return PostgreSQLBackend(dsn=self.server, schema="library", settings=QUIET, **names, **more)
 
 
@@ -241,7 +241,7 @@ def test_a_table_of_another_user_is_told_with_the_statement_to_run(server: str) 
     old, user, schema = OldTable(server), "u" + uuid4().hex, "s" + uuid4().hex
     old.add("t", "c", "x")
     for statement in ("CREATE ROLE {0} LOGIN", "CREATE SCHEMA {1} AUTHORIZATION {0}", "GRANT ALL ON {2} TO {0}"):
-        made = sql.SQL(statement).format(sql.Identifier(user), sql.Identifier(schema), old.name)  # type: ignore[arg-type]
+        made = sql.SQL(statement).format(sql.Identifier(user), sql.Identifier(schema), old.name)
         old.run(made)
 
     async def test() -> None:
@@ -254,7 +254,7 @@ def test_a_table_of_another_user_is_told_with_the_statement_to_run(server: str) 
                 f'ALTER TABLE "public"."{old.table}" OWNER TO "{user}"', f'GRANT CREATE ON SCHEMA "public" TO "{user}"',
             ]  # fmt: skip
             for statement in statements:
-                old.run(sql.Composed([sql.SQL(statement)]))  # type: ignore[arg-type]
+                old.run(sql.Composed([sql.SQL(statement)]))
             assert await backend.list_checkpoints("t") == ["c"]
 
     asyncio.run(test())

@@ -185,6 +185,8 @@ def test_a_connection_string_that_is_none_is_refused_and_not_shown(dsn: Any) -> 
 def test_options_that_no_connection_has_are_refused() -> None:
     with pytest.raises(Invalid, match=r"^options: .*\(dbname, host, max_pool_size, port, user\)"):
         PostgreSQLBackend(max_pool_size=10)
+    with pytest.raises(Invalid, match=r"^options: "):
+        PostgreSQLBackend(port="none")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="the dsn names another"):
         PostgreSQLBackend(dsn="postgresql://h/db?schema=one", schema="other")
 

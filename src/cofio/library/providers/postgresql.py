@@ -25,7 +25,7 @@ from .document_checkpointer import Clock
 
 try:
     import psycopg
-    from psycopg.conninfo import conninfo_to_dict
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
     from .checkpoint_table import CheckpointTable
 except ImportError as error:
@@ -169,12 +169,16 @@ class PostgreSQLBackend(StorageBackend):
         await in_thread(self._close)
 
     async def _open_store(self) -> CofioStore:
-        memory = self._memory or await in_thread(self._open)
-        return memory.store
+        return (await self._open_memory()).store
 
     async def _open_checkpointer(self) -> CofioCheckpointer:
-        memory = self._memory or await in_thread(self._open)
-        return memory.checkpointer
+        return (await self._open_memory()).checkpointer
+
+    async def _open_memory(self) -> _OpenMemory:
+        memory = self._memory
+        if memory is not None:
+            return memory
+        return await in_thread(self._open)
 
     # In a thread.
 
@@ -238,22 +242,28 @@ def _parse_parameters(dsn: object, options: dict[str, Any]) -> dict[str, str]:
         ValueError: the dsn is none; it is not shown.
         Invalid: one of the options is none that a connection has.
     """
-    try:
-        known = conninfo_to_dict(str(dsn))
-        ports = str(known.get("port", "")).split(",")
-    except psycopg.ProgrammingError:
-        known, ports = {}, ["none"]
-    if not isinstance(dsn, str) or any(port and not (port.isascii() and port.isdigit()) for port in ports):
+    if not isinstance(dsn, str) or _parse(dsn) is None:
         raise ValueError(
             "dsn: expected postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with / ? # and @ in a password "
             "percent-encoded, or host=… port=… dbname=… user=… password=…"
         )
-    try:
-        parsed = conninfo_to_dict(dsn, **options)
-    except psycopg.ProgrammingError:
+    parsed = _parse(dsn, **options)
+    if parsed is None:
         given = ", ".join(sorted(options))
-        raise Invalid("options", f"PostgreSQL does not take one of them ({given}), or not its value") from None
-    return {name: str(value) for name, value in parsed.items() if value is not None}
+        raise Invalid("options", f"PostgreSQL does not take one of them ({given}), or not its value")
+    return parsed
+
+
+def _parse(dsn: str, **options: Any) -> dict[str, str] | None:
+    """The parameters of a connection; None if some are none, which the driver would tell with a part of a password."""
+    try:
+        found = conninfo_to_dict(make_conninfo(dsn, **options))
+    except psycopg.ProgrammingError:
+        return None
+    ports = str(found.get("port", "")).split(",")
+    if any(port and not (port.isascii() and port.isdigit()) for port in ports):
+        return None
+    return {name: str(value) for name, value in found.items() if value is not None}
 
 
 def _build_url(parameters: dict[str, str], schema: str | None) -> str:
