@@ -57,7 +57,13 @@ def test_a_dump_is_put_back_by_pg_restore(engine: Engine, store: StoreAddress, t
         engine.backup(target)
     engine.close()
     postgres.remove(store)
-    restore: list[str | Path] = [tools / "pg_restore", f"--dbname={postgres.find_url()}", "--no-owner", "--exit-on-error", target]
+    restore: list[str | Path] = [
+        tools / "pg_restore",
+        f"--dbname={postgres.find_url()}",
+        "--no-owner",
+        "--exit-on-error",
+        target,
+    ]
     subprocess.run(restore, check=True, capture_output=True)
     with Engine.open(store, settings=QUIET, embedder=HashedEmbedder()) as back:
         assert [*back.export()] == before

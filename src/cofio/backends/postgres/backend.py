@@ -18,7 +18,7 @@ from ..interface import Backend, Identity
 from ..record_columns import decode_record, unpack_vector
 from ..record_interface import Snapshot, Transaction
 from ..spool import spool
-from ..store_copy import StorePart
+from ..store_copy import Loader, StorePart
 from ..upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
 from .conditions import Values, within
 from .database import Connection, Connections, FirstAnswer, ServerAddress
@@ -26,7 +26,7 @@ from .dump import GIVEN, dump, fetch_pages, page_records
 from .migrations import Server, exists, prepare
 from .record_rows import COLUMNS, OPEN_SNAPSHOT, OPEN_TRANSACTION, PostgresRecords, PostgresTransaction
 from .searcher import PostgresSearcher, open_searcher
-from .store_loader import check_whole
+from .store_loader import check_whole, open_loader
 from .upkeep import PostgresUpkeep
 from .vector_rows import claim
 
@@ -88,6 +88,11 @@ class PostgresBackend:
             return exists(connections)
         finally:
             connections.close()
+
+    @staticmethod
+    def open_loader(url: str, name: str, store: str) -> AbstractContextManager[Loader]:
+        """A copy of the store with this id, to be made at an address, of which people may see `name`."""
+        return open_loader(url, name, store)
 
     @cached_property
     def maintenance(self) -> Maintenance:
