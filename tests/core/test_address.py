@@ -34,6 +34,7 @@ def test_a_url_has_a_home_among_the_users_data(tmp_path: Path, monkeypatch: pyte
     assert address.home.parent == tmp_path / "cofio" / "stores"
     assert not address.home.exists()
     assert StoreAddress.parse(URL.replace("s3cret", "changed")).home == address.home
+    assert StoreAddress.parse(URL.replace(":s3cret@", "@")).home == address.home
     assert StoreAddress.parse(URL.replace("memory", "other")).home != address.home
 
 

@@ -208,6 +208,28 @@ def test_a_copy_goes_on_after_each_kill_until_it_is_whole(folder: StoreAddress, 
     assert describe(target) == describe(folder)
 
 
+LIMITED = """
+import resource, sys
+from cofio.doors.cli import main
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+sys.exit(main(["copy", sys.argv[1], sys.argv[2]]))
+"""
+
+
+def test_a_folder_that_is_full_is_a_clear_error_and_the_next_run_goes_on(folder: StoreAddress, tmp_path: Path) -> None:
+    fill(folder, 600)
+    target = StoreAddress(folder=tmp_path / "target")
+    command = [sys.executable, "-c", LIMITED, folder.spell(), target.spell()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.startswith("cofio: ")
+    assert "Traceback" not in done.stderr
+    assert str(target) in done.stderr
+    copy_store(folder, target)
+    assert describe(target) == describe(folder)
+
+
 def change_behind(monkeypatch: pytest.MonkeyPatch, loader: type, change: Callable[[], None]) -> None:
     """Change something of the target after the last part was stored."""
     dump, calls = loader.dump, list[int]()  # type: ignore[attr-defined]

@@ -17,6 +17,8 @@ SCHEMES = ("postgresql", "postgres")
 _PASSWORD = re.compile(r"(://[^:]*):(?:[^/]*|[^?#]*|(?!\d+/).*)@", re.DOTALL)
 _PASSWORD_PARAMETER = re.compile(r"([?&](?:ssl)?password)=[^&#]*", re.IGNORECASE)
 
+_MASKED = re.compile(r":\*\*\*(?=@)|(?<=[?&])(?:ssl)?password=\*\*\*&?|[?&](?:ssl)?password=\*\*\*$", re.IGNORECASE)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class StoreAddress:
@@ -74,7 +76,8 @@ class StoreAddress:
             raise Invalid("store", "this user has no home folder to keep tokens and settings of the store in")
         import hashlib
 
-        return data / "stores" / hashlib.sha256(str(self).encode()).hexdigest()[:32]
+        name = _MASKED.sub("", str(self))  # the same whether the password stands in it or elsewhere
+        return data / "stores" / hashlib.sha256(name.encode()).hexdigest()[:32]
 
     @property
     def has_password(self) -> bool:

@@ -156,23 +156,20 @@ def copy_store(source: StoreAddress, target: StoreAddress, progress: Progress | 
 
 def _open_loader(target: StoreAddress, store: str) -> AbstractContextManager[Loader]:
     if target.folder is None:
-        _import_postgres()
-        from ..backends.postgres.store_loader import open_loader
-
-        return open_loader(target.spell(), str(target), store)
+        return _import_postgres().open_loader(target.spell(), str(target), store)
     if exists(target):
         raise Invalid("target", f"{target} holds a memory; name a folder that is empty or does not exist")
-    from ..backends.sqlite.store_loader import open_loader as open_folder
+    from ..backends.sqlite import SqliteBackend
 
-    return open_folder(target.folder, store, resume=True)
+    return SqliteBackend.open_loader(target.folder, store, resume=True)
 
 
 def _copy_to_folder(source: Backend, target: str, progress: Progress | None) -> None:
     """Make a store in a new folder of one that is elsewhere; it is there when it is whole."""
     from ..backends import store_copy
-    from ..backends.sqlite.store_loader import open_loader
+    from ..backends.sqlite import SqliteBackend
 
-    with open_loader(Path(target), source.identity().store, resume=False) as loader:
+    with SqliteBackend.open_loader(Path(target), source.identity().store, resume=False) as loader:
         store_copy.copy(source, loader, progress)
 
 

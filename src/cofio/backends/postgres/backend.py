@@ -18,7 +18,7 @@ from ..interface import Backend, Identity, ReplicaState
 from ..record_columns import decode_record, unpack_vector
 from ..record_interface import Snapshot, Transaction
 from ..spool import spool
-from ..store_copy import StorePart
+from ..store_copy import Loader, StorePart
 from ..upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
 from .conditions import Values, within
 from .database import Connection, Connections, FirstAnswer, ServerAddress
@@ -28,7 +28,7 @@ from .record_rows import COLUMNS, OPEN_SNAPSHOT, OPEN_TRANSACTION, PostgresRecor
 from .replica import Replica
 from .searcher import PostgresSearcher, open_searcher
 from .shared_values import STANDBY, PostgresSharedValues, read_shared_value
-from .store_loader import check_whole
+from .store_loader import check_whole, open_loader
 from .upkeep import PostgresUpkeep
 from .vector_rows import claim
 
@@ -111,6 +111,11 @@ class PostgresBackend:
     def read_shared(url: str, name: str) -> str | None:
         """Return what the processes on the store at an address have in common under a name."""
         return read_shared_value(Connections(ServerAddress.parse(url), sync="full", size=1), name)
+
+    @staticmethod
+    def open_loader(url: str, name: str, store: str) -> AbstractContextManager[Loader]:
+        """A copy of the store with this id, to be made at an address, of which people may see `name`."""
+        return open_loader(url, name, store)
 
     @cached_property
     def maintenance(self) -> Maintenance:

@@ -23,7 +23,7 @@ from ..interface import Identity
 from ..record_columns import RecordColumns, decode_record
 from ..record_interface import Snapshot, Transaction
 from ..spool import spool
-from ..store_copy import StorePart
+from ..store_copy import Loader, StorePart
 from ..store_time import compute_store_time
 from ..upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
 from .conditions import within
@@ -79,6 +79,13 @@ class SqliteBackend:
         )
         self._is_aligned = False
         self._counts = CountCache()
+
+    @staticmethod
+    def open_loader(folder: Path, store: str, *, resume: bool) -> AbstractContextManager[Loader]:
+        """A copy of the store with this id, to be made in a folder."""
+        from .store_loader import open_loader  # which few programs need
+
+        return open_loader(folder, store, resume=resume)
 
     @cached_property
     def maintenance(self) -> Maintenance:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import apsw
 import numpy as np
@@ -15,20 +16,24 @@ from ..store_copy import StoredPending, StoredRecord, StorePart
 from .database import fetch
 from .record_rows import COLUMNS, read_given
 
+if TYPE_CHECKING:
+    from ...values.changes import Vector
+
+# By the embedder, too: vectors are in the order of both, and all of them would be walked through.
+_VECTOR = "SELECT data FROM vector WHERE embedder = ? AND no = ? AND text_seq = ?"
+
 
 def dump(connection: apsw.Connection) -> Generator[StorePart]:
     """All that the snapshot on a connection holds."""
+    embedders: list[tuple[int, str]] = fetch(connection, "SELECT no, name FROM embedder")
     for first, last, restated, *columns in connection.execute(
         f"SELECT no, seq, text_seq, {COLUMNS} FROM record ORDER BY seq"
     ):
         record = decode_record(tuple(columns))
-        found = fetch(
-            connection,
-            "SELECT name, data FROM vector JOIN embedder ON embedder.no = vector.embedder"
-            " WHERE vector.no = ? AND text_seq = ?",
-            (first, restated),
-        )
-        vectors = {name: np.frombuffer(data, "<f2").astype(np.float32) for name, data in found}
+        vectors: dict[str, Vector] = {}
+        for embedder, name in embedders:
+            if (data := connection.execute(_VECTOR, (embedder, first, restated)).get) is not None:
+                vectors[name] = np.frombuffer(data, "<f2").astype(np.float32)
         whole = replace(record, given=read_given(connection, record.id) or None)
         yield StoredRecord(whole, vectors, ChangeNumbers(first, last, restated))
     for space, name, ns, *rest in connection.execute(
