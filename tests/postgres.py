@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import os
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
@@ -18,6 +19,8 @@ from . import servers
 @cache
 def find_url() -> str:
     """Return the URL of the server's database, which has nothing in it but pgvector."""
+    if url := os.environ.get("COFIO_TEST_POSTGRESQL"):  # the tests of another test, which has started it
+        return url
     running = ExitStack()
     atexit.register(running.close)
     url = running.enter_context(servers.postgresql())

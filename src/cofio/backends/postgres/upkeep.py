@@ -88,6 +88,7 @@ class PostgresUpkeep:
         while before is not None and self._purge_before(to_micros(before), PURGED_AT_ONCE) >= PURGED_AT_ONCE:
             pass
         self._keep_time()
+        self._connections.forget_marks()
         return Upkeep(expired_before=before)
 
     def _keep_time(self) -> None:
