@@ -55,8 +55,12 @@ class Server:
 
     @property
     def url(self) -> str:
-        """The URL of its database."""
-        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
+        """The URL of its first database."""
+        return self.spell("postgres")
+
+    def spell(self, database: str) -> str:
+        """The URL of one of its databases."""
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
         """Start it."""

@@ -178,7 +178,7 @@ def test_a_password_that_is_changed_is_told_and_not_shown(
 
 def test_a_database_that_is_dropped_is_told(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     server.execute("CREATE DATABASE brief")
-    with Engine.open(server.url.replace("/postgres", "/brief"), settings=DURABLE) as engine:
+    with Engine.open(server.spell("brief"), settings=DURABLE) as engine:
         engine.write(HERE, text="walrus")
         monkeypatch.setattr(PATIENCE, 0.3)
         server.execute("DROP DATABASE brief WITH (FORCE)")
@@ -208,7 +208,7 @@ def test_a_full_disk_is_told_and_loses_nothing(server: Server, disk: Path) -> No
     server.execute(f"CREATE TABLESPACE small LOCATION '{disk / 'tables'}'")
     server.execute("CREATE DATABASE small TABLESPACE small")
     try:
-        with Engine.open(server.url.replace("/postgres", "/small"), settings=DURABLE) as engine:
+        with Engine.open(server.spell("small"), settings=DURABLE) as engine:
             written = [engine.write(HERE, text=f"number {number}").id for number in range(10)]
             with (disk / "ballast").open("wb", buffering=0) as ballast, suppress(OSError):
                 while True:

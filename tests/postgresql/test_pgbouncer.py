@@ -16,12 +16,12 @@ from cofio.backends.postgres.database import Connections, ServerAddress
 from cofio.embed.hashed import HashedEmbedder
 
 from .. import postgres
-from ..servers import pgbouncer
+from ..servers import free_port, pgbouncer
 from .machines import Server, run_server
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
 HERE = Scope("here")
-CONTRACT = ("changes", "checkpoints", "duplicates", "filters", "keys", "records", "together", "two_writers", "vectors")
+CONTRACT = ("changes", "duplicates", "keys", "records", "together", "two_writers", "vectors")
 
 
 @pytest.fixture(scope="module")
@@ -58,6 +58,8 @@ def test_many_threads_share_few_sessions(server: Server, bouncer: str, tmp_path:
             engine.edit(record.id, text=f"walrus with number {number}")
             engine.put(HERE, "shared", data=number)
             engine.search(Query("walrus", mode="hybrid"))
+            engine.checkpoints.save("space", f"thread {number % 3}", str(number), {"number": number})
+            assert engine.checkpoints.load("space", f"thread {number % 3}", str(number)) is not None
             return engine.read(record.id).version
 
         assert list(threads.map(work, range(100))) == [2] * 100
@@ -98,8 +100,6 @@ def test_one_that_was_not_noticed_is_lived_with(bouncer: str) -> None:
 
 
 def test_a_pooler_that_restarts_loses_nothing(server: Server, tmp_path: Path) -> None:
-    from ..servers import free_port
-
     port = str(free_port())
     store = f"postgresql://postgres@127.0.0.1:{port}/postgres?schema={postgres.name_schema(tmp_path)}"
     with pgbouncer(server.port, listen_port=port):

@@ -90,7 +90,7 @@ def test_a_dump_of_the_schema_opens_in_another_database() -> None:
             engine.checkpoints.save("space", "thread", "one", {"step": 1})
             identity = engine.identity()
         server.execute("CREATE DATABASE other")
-        target = server.url.replace("/postgres", "/other")
+        target = server.spell("other")
         dumped = find_postgresql().run(
             "pg_dump", "--schema=cofio", "--no-owner", "--no-sync", server.url, stderr=subprocess.PIPE
         )

@@ -230,20 +230,21 @@ class Connections:
         self.fetch(_FORGET_MARKS)
 
     def _run_once(self, opening: str, work: Callable[[Connection, FirstAnswer], T]) -> T:
-        token, begun, result = secrets.randbits(62), (0, 0), list[T]()
+        token, result = secrets.randbits(62), list[T]()
+        at, session = 0, 0
         try:
             with self._lend() as connection, connection.pipeline():
                 connection.execute(_BEGIN)
                 statement = _OPENING.format(sync=self._sync, opening=opening)
                 opened = FirstAnswer(self.execute(connection, statement, (token,)))
                 answer = work(connection, opened)
-                begun = opened.fetch()[:2]
+                at, session = opened.fetch()[:2]
                 result.append(answer)
                 connection.execute("COMMIT")
         except psycopg.Error as error:
             if is_lost(error) or isinstance(error, errors.NotNullViolation):
                 self.known_scopes.clear()  # one of them may not be there: its transaction was undone
-            if not result or not is_lost(error) or not self._was_committed(token, *begun):
+            if not result or not is_lost(error) or not self._was_committed(token, at, session):
                 raise
         return result[0]
 
