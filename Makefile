@@ -15,7 +15,7 @@ NPM := npm install --no-package-lock --no-audit --no-fund --no-engine-strict \
 run: .venv/.model
 	@$(BIN)/cofio serve
 
-test: .venv/.model .venv/.dev .node/installed .redis/installed .strace/installed
+test: .venv/.model .venv/.dev .node/installed .redis/installed .strace/installed .pgbouncer/installed
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 check: .venv/.dev
@@ -44,10 +44,10 @@ bench: .venv/.model .venv/.dev
 
 torture: .venv/.model .venv/.dev .strace/installed
 	@COFIO_TORTURE=1 $(BIN)/python -m pytest -q --timeout 14400 tests/faults tests/network tests/everywhere \
-		tests/doors/animus/test_process.py tests/doors/mcp/test_process.py
+		tests/doors/animus/test_process.py tests/doors/mcp/test_process.py tests/postgresql
 
 clean:
-	rm -rf site .venv .node .redis .strace .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf site .venv .node .redis .strace .pgbouncer .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -84,15 +84,17 @@ clean:
 		else { grep -m 1 -E 'error code|not found' npm.log || tail -n 1 npm.log; } >missing; fi
 	@if [ -e .node/missing ]; then echo "They could not be installed: $$(cat .node/missing) (see .node/npm.log)"; fi
 
-# Debian's programs that the tests run: redis-server, and strace, which watches what leaves cofio. Without one its tests
-# are skipped: .redis/missing or .strace/missing says why.
+# Debian's programs that the tests run: redis-server, pgbouncer, and strace, which watches what leaves cofio. Without one
+# its tests are skipped: .redis/missing, .pgbouncer/missing or .strace/missing says why.
 .redis/installed: PROGRAM := redis-server
 .redis/installed: TRY := redis-server --version
 .strace/installed: PROGRAM := strace
 .strace/installed: TRY := strace -f --seccomp-bpf -e trace=openat -o /dev/null true
-.redis/installed .strace/installed:
+.pgbouncer/installed: PROGRAM := pgbouncer
+.pgbouncer/installed: TRY := PATH=$$PATH:/usr/sbin pgbouncer --version
+.redis/installed .strace/installed .pgbouncer/installed:
 	@rm -rf $(@D) && mkdir -p $(@D)
-	@if ! command -v $(PROGRAM) >$(@D)/log; then \
+	@if ! PATH=$$PATH:/usr/sbin command -v $(PROGRAM) >$(@D)/log; then \
 		if ! command -v apt-get >$(@D)/log; then echo "there is no $(PROGRAM) on this machine" >$(@D)/missing; \
 		else echo "Installing $(PROGRAM) for the tests (once) ..."; \
 		SUDO=$$([ "$$(id -u)" = 0 ] || echo "sudo -n"); \

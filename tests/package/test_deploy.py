@@ -135,7 +135,7 @@ def test_the_servers_of_compose_find_their_database_and_are_no_superusers(
         "AUTHORIZATION cofio", f"AUTHORIZATION {role}"
     ))  # fmt: skip
     server = conninfo_to_dict(url)
-    environ = {"PATH": f"{servers.find_tools()}{os.pathsep}{os.environ['PATH']}"} | {
+    environ = {"PATH": f"{servers.find_postgresql().folder}{os.pathsep}{os.environ['PATH']}"} | {
         "PGHOST": str(server["host"]), "PGPORT": str(server["port"]), "PGPASSWORD": str(server.get("password", "")),
         "POSTGRES_USER": str(server["user"]), "POSTGRES_DB": made, "DB_PASSWORD": "it's $ecret",
     }  # fmt: skip

@@ -36,7 +36,7 @@ def engine(store: StoreAddress) -> Iterator[Engine]:
 @pytest.fixture
 def tools(monkeypatch: pytest.MonkeyPatch) -> Path:
     """PostgreSQL's programs, on the PATH."""
-    found = servers.find_tools()
+    found = servers.find_postgresql().folder
     monkeypatch.setenv("PATH", f"{found}{os.pathsep}{os.environ['PATH']}")
     return found
 

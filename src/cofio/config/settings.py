@@ -22,6 +22,7 @@ from .trust import Claims, find_doubt, is_marked, is_versioned
 STORE_FOLDER = ".cofio"
 MAX_QUIET = 525_600  # minutes: a year
 MAX_LAG = 3600  # seconds
+MAX_POOL = 100  # connections
 MAX_WORKERS = 8  # processes of one server that take requests
 OTHERS = {"host": "EVEROS_API__HOST", "port": "EVEROS_API__PORT", "timezone": "EVEROS_MEMORY__TIMEZONE"}
 """Variables of a product whose API the REST door answers: who comes from there need not set others."""
@@ -32,6 +33,7 @@ DATABASE = "the database"
 HARMLESS = frozenset(
     {
         "sync",
+        "pool_size",
         "fusion",
         "floor",
         "background",
@@ -69,6 +71,8 @@ class Settings:
     """Whether the model is fetched by itself, in the background, when it is first wanted and not there."""
     sync: str = "full"
     """full: an acknowledged write survives a power cut. normal: it survives a crash of the process only."""
+    pool_size: int = 8
+    """How many connections a process has to a store on PostgreSQL at most."""
     fusion: str = "convex"
     """How the two rankings become one: convex (a sum of normalised scores) or rrf (ranks only)."""
     floor: float = 0.45
@@ -115,6 +119,8 @@ class Settings:
             raise Invalid("replica_lag", f"{self.replica_lag} is not a number of seconds above 0, up to {MAX_LAG:,}")
         if self.read_store:
             _check_read_store(self.read_store)
+        if not 2 <= self.pool_size <= MAX_POOL:
+            raise Invalid("pool_size", f"{self.pool_size} is not a number of connections from 2 to {MAX_POOL}")
         if not 0 <= self.port <= 65535:
             raise Invalid("port", f"{self.port} is not a port; use 1 to 65535, or 0 for one that is free")
         if self.workers is not None and not 0 <= self.workers <= MAX_WORKERS:

@@ -14,6 +14,7 @@ from ...values.errors import Unavailable
 from ...values.progress import Progress
 from ...values.query import Bounds
 from ...values.records import Record
+from ...values.times import from_micros
 from ..interface import Backend, Identity, ReplicaState
 from ..record_columns import decode_record, unpack_vector
 from ..record_interface import Snapshot, Transaction
@@ -50,9 +51,10 @@ class ServerClock:
         if time.monotonic() - self._read_at >= SYNC_CLOCK_EVERY:
             self._read_at = time.monotonic()
             before = datetime.now(UTC)
-            ((server,),) = self._connections.fetch("SELECT clock_timestamp()")
+            # As a number: how a time is written depends on the DateStyle and TimeZone of the user.
+            ((server,),) = self._connections.fetch("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint")
             after = datetime.now(UTC)
-            self._ahead = server.astimezone(UTC) - (before + (after - before) / 2)
+            self._ahead = from_micros(server) - (before + (after - before) / 2)
         return datetime.now(UTC) + self._ahead
 
 
@@ -66,6 +68,7 @@ class PostgresBackend:
         name: str,
         copy_to_folder: Callable[[Backend, str, Progress | None], None],
         sync: str = "full",
+        pool_size: int = 8,
         clock: Callable[[], datetime] | None = None,
         read_url: str = "",
         replica_lag: float = 5.0,
@@ -76,7 +79,7 @@ class PostgresBackend:
         """
         self._name = name
         self._copy_to_folder = copy_to_folder
-        self._connections = Connections(ServerAddress.parse(url), sync=sync)
+        self._connections = Connections(ServerAddress.parse(url), sync=sync, size=pool_size)
         self._connections.open()
         try:
             self._server: Server = prepare(self._connections)

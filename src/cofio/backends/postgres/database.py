@@ -1,11 +1,18 @@
-"""Connections to the database: a pool of them, statements in the store's own schema, and what its errors mean."""
+"""Connections to the database: a pool of them, statements in the store's own schema, and transactions that run again.
+
+A transaction leaves a mark in `commit_mark`. When the connection is lost at the commit, the mark says whether that was
+made; and where it was not, it keeps it from being made later.
+"""
 
 from __future__ import annotations
 
+import logging
 import random
 import re
+import secrets
 import select
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,38 +20,64 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 import psycopg
-from psycopg import errors, sql
+from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from ...values.errors import Invalid, Unavailable
+from .failures import OF_OTHER_SESSION, UNKNOWN, is_lost, is_passing, translate_errors
 
+_log = logging.getLogger("cofio.store")
 T = TypeVar("T")
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 Cursor: TypeAlias = psycopg.Cursor[tuple[Any, ...]]
 
 DEFAULT_SCHEMA = "cofio"
-POOL_SIZE = 16
-PATIENCE = 30.0  # seconds that a caller waits for a connection, or for a server that restarts
+POOL_SIZE = 8
+PATIENCE = 30.0  # seconds that callers wait for a connection, or for a server that restarts or is replaced
 TRIES = 30  # of a transaction that others are in the way of
 LONGEST_PAUSE = 0.2  # seconds between two of them
+CONNECT_WAIT = 0.5  # seconds after which a caller looks why the pool has no connection yet
+PREPARE_AFTER = 5  # uses of a statement
+ASK_PATIENCE = "1s"  # that one look for a mark waits for a transaction that is still open
+MARKS_LAST = 3600  # seconds that the marks of transactions are there
+ASK_WITHIN = 1800  # seconds in which a mark can be asked for; the rest is for clocks that differ
 MOST_STATEMENTS = 2000
 MOST_SCOPES = 100_000
-PUBLIC = "the database cannot be reached"
+_POOL = "cofio"
 _SCHEMA = re.compile(r"([?&])schema=([^&]*)(&|$)")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _OWN_NAME = re.compile(r"(?<![@\w])@([a-z]\w*)")
 _OPERATOR = re.compile(r"<#>")
-# What another transaction was in the way of: it is as if this one had not begun.
-_TRY_AGAIN = (
-    errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation, errors.NotNullViolation,
-    errors.LockNotAvailable,
-)  # fmt: skip
-# The server is gone, or is about to be: a transaction that had not been told to commit is undone.
-_LOST = (
-    errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow, errors.ConnectionException,
-    errors.ConnectionDoesNotExist, errors.ConnectionFailure, errors.IdleInTransactionSessionTimeout,
-)  # fmt: skip
+_DEFAULTS = {
+    "application_name": "cofio", "connect_timeout": "10",
+    # A connection whose other end is gone without a word is noticed within half a minute.
+    "keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "30000",
+}  # fmt: skip
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"  # whatever the default of the user is
+_NOW = "(extract(epoch FROM {}) * 1000000)::bigint"
+_OPENING = f"""
+WITH mark AS (INSERT INTO @commit_mark (at, token) VALUES ({_NOW.format("now()")}, $1) RETURNING at)
+SELECT mark.at, pg_backend_pid(), {{sync}}, opening.* FROM mark, ({{opening}}) AS opening
+"""
+# A transaction whose client is gone without the server having heard of it would keep what it locked for hours. One that
+# does not wait for its client is left alone, as it may be in the midst of its commit.
+_END_LOST = f"""
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE pid = $1::integer AND {_NOW.format("xact_start")} = $2::bigint AND wait_event = 'ClientRead'
+"""
+# It waits for a transaction that is still open. What it finds is the mark; what it adds keeps the transaction from
+# being committed after this.
+_ASK = f"""
+INSERT INTO @commit_mark AS m (at, token, is_void)
+SELECT $1::bigint, $2::bigint, true WHERE $1::bigint > {_NOW.format("now()")} - {ASK_WITHIN * 1_000_000}
+ON CONFLICT (at, token) DO UPDATE SET is_void = m.is_void RETURNING is_void
+"""
+_KEEP_ALIVE = (  # as the client does, see _DEFAULTS
+    "SELECT set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false),"
+    " set_config('tcp_keepalives_count', '3', false), set_config('tcp_user_timeout', '30000', false)"
+)
+_FORGET_MARKS = f"DELETE FROM @commit_mark WHERE at < {_NOW.format('now()')} - {MARKS_LAST * 1_000_000}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +88,10 @@ class ServerAddress:
     schema: str
 
     @classmethod
-    def parse(cls, url: str) -> ServerAddress:
+    def parse(cls, url: str, **defaults: str) -> ServerAddress:
         """Read an address: PostgreSQL's own, and `schema` among its parameters.
+
+        `defaults` are parameters that it has unless it says otherwise, before those that all have.
 
         Raises:
             Invalid: it is no address of a database.
@@ -72,8 +107,8 @@ class ServerAddress:
         except psycopg.Error as error:
             # Without its words, in which the password may stand.
             raise Invalid("store", "is no address of a PostgreSQL database that can be read") from error
-        own = {"application_name": "cofio", "connect_timeout": "10"}
-        return cls(make_conninfo(plain, **{name: value for name, value in own.items() if name not in known}), schema)
+        own = {name: value for name, value in {**_DEFAULTS, **defaults}.items() if name not in known}
+        return cls(make_conninfo(plain, **own, client_encoding="utf8"), schema)
 
 
 class FirstAnswer:
@@ -91,17 +126,20 @@ class FirstAnswer:
         return self._row
 
 
+class PooledConnection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection of the pool, which its log can be told by."""
+
+
 class Connections:
     """The connections that a process has to one store."""
 
-    def __init__(
-        self, address: ServerAddress, *, sync: str, size: int = POOL_SIZE, patience: float | None = None
-    ) -> None:
-        """`patience` is how many seconds a caller waits for a connection, if not as long as others do."""
+    def __init__(self, address: ServerAddress, *, sync: str, size: int = POOL_SIZE, patience: float = PATIENCE) -> None:
+        """`size` is the most connections; `patience` is how many seconds callers wait for one, or for a lost server."""
         self.schema = address.schema
         self.conninfo = address.conninfo
         self._address = address
-        self._sync = sync
+        is_durable = sync == "full"  # else a crash of the server may lose the last changes
+        self._sync = "NULL" if is_durable else "set_config('synchronous_commit', 'off', true)"
         self._statements: dict[str, str] = {}
         self.vector_schema = "public"
         """The schema of the database that pgvector is in."""
@@ -113,21 +151,28 @@ class Connections:
         """The numbers of embedders, as a search has last seen them."""
         self.known_scopes: set[bytes] = set()
         """Paths that are likely to be in the table of scopes: a transaction that finds one missing runs again."""
-        self._pool: ConnectionPool[Connection] = ConnectionPool(
+        self._prepare_after: int | None = PREPARE_AFTER
+        self._outage = Outage()
+        self._patience = patience
+        self.size = size
+        self._room = threading.BoundedSemaphore(size)
+        self._pool: ConnectionPool[PooledConnection] = ConnectionPool(
             address.conninfo,
             min_size=0,
             max_size=size,
-            timeout=PATIENCE if patience is None else patience,
             max_idle=60.0,
-            reconnect_timeout=PATIENCE,
+            reconnect_timeout=0.0,  # who needs a connection tries again
             open=False,
-            name="cofio",
+            name=_POOL,
             num_workers=2,
+            connection_class=PooledConnection,
             kwargs={"autocommit": True, "cursor_factory": psycopg.RawCursor},
+            configure=self._configure,
         )
 
     def open(self) -> None:
         """Begin to take connections."""
+        logging.getLogger("psycopg.pool").addFilter(_is_of_others)
         self._pool.open()
 
     def close(self) -> None:
@@ -162,16 +207,14 @@ class Connections:
         Raises:
             Unavailable: the server cannot be reached, or all connections are in use for long.
         """
-        with translate_errors(self._address), self._lend() as connection:
+        with translate_errors(self.schema), self._lend(patiently=True) as connection:
             yield connection
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
         """Lend a new connection, outside the pool: what is wrong with the address is told at once."""
-        with (
-            translate_errors(self._address),
-            psycopg.connect(self._address.conninfo, autocommit=True, cursor_factory=psycopg.RawCursor) as connection,
-        ):
+        with translate_errors(self.schema), self._connect() as connection:
+            self._find_pooler(connection)
             yield connection
 
     def execute(self, connection: Connection, statement: str, values: Sequence[object] = ()) -> Cursor:
@@ -183,92 +226,209 @@ class Connections:
 
         It must be one that may run twice.
         """
-
-        def run() -> list[tuple[Any, ...]]:
-            with self._lend() as connection:
-                cursor = self.execute(connection, statement, values)
-                return cursor.fetchall() if cursor.description else []
-
-        with translate_errors(self._address):
-            return retry(run)
+        with translate_errors(self.schema):
+            return self._retry(lambda: self._fetch_once(statement, values))
 
     def fetch_once(self, statement: str, values: Sequence[object] = (), *, patience: float) -> list[tuple[Any, ...]]:
         """Run one statement as `fetch` does, but once, on a connection that is there within `patience` seconds."""
-        with translate_errors(self._address), self._lend(patience) as connection:
+        with translate_errors(self.schema), self._lend(patience=patience) as connection:
             return self.execute(connection, statement, values).fetchall()
 
     def transact(self, opening: str, work: Callable[[Connection, FirstAnswer], T]) -> T:
         """Return what `work` does in a transaction, which begins with the statement `opening`, and is then committed.
 
-        It runs again where others were in the way, or the server was lost before the commit. The first column of the
-        opening is the number of the transaction.
+        It runs again where others were in the way, or the server was lost before the commit. The opening's columns come
+        last in the first answer.
         """
-        with translate_errors(self._address):
-            return retry(lambda: self._run_once(opening, work))
+        with translate_errors(self.schema):
+            return self._retry(lambda: self._run_once(opening, work))
+
+    def forget_marks(self) -> None:
+        """Remove the marks of transactions that nobody asks for any more."""
+        self.fetch(_FORGET_MARKS)
 
     def _run_once(self, opening: str, work: Callable[[Connection, FirstAnswer], T]) -> T:
-        number, result = "", list[T]()
+        token, result = secrets.randbits(62), list[T]()
+        at, session = 0, 0
         try:
             with self._lend() as connection, connection.pipeline():
-                connection.execute("BEGIN")
-                if self._sync != "full":  # a crash of the server may then lose the last changes
-                    connection.execute("SET LOCAL synchronous_commit = off")
-                opened = FirstAnswer(self.execute(connection, opening))
+                connection.execute(_BEGIN)
+                statement = _OPENING.format(sync=self._sync, opening=opening)
+                opened = FirstAnswer(self.execute(connection, statement, (token,)))
                 answer = work(connection, opened)
-                number = opened.fetch()[0]
+                at, session = opened.fetch()[:2]
                 result.append(answer)
                 connection.execute("COMMIT")
-        except errors.NotNullViolation:
-            self.known_scopes.clear()  # one of them was not there: its transaction was undone
-            raise
-        except psycopg.OperationalError as error:
-            self.known_scopes.clear()
-            if not result or not is_lost(error) or not self._was_committed(number):
+        except psycopg.Error as error:
+            if is_lost(error) or isinstance(error, errors.NotNullViolation):
+                self.known_scopes.clear()  # one of them may not be there: its transaction was undone
+            if not result or not is_lost(error) or not self._was_committed(token, at, session):
                 raise
         return result[0]
 
     @contextmanager
     def snapshot(self, opening: str) -> Iterator[tuple[Connection, FirstAnswer]]:
         """Lend a connection on which all reads see one moment. It begins with the statement `opening`."""
-        with translate_errors(self._address), self._lend() as connection, connection.pipeline():
+        with translate_errors(self.schema), self._lend(patiently=True) as connection, connection.pipeline():
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield connection, FirstAnswer(self.execute(connection, opening))
             connection.execute("COMMIT")
 
-    def _was_committed(self, number: str) -> bool:
-        until = time.monotonic() + PATIENCE
-        while True:
-            ((status,),) = retry(lambda: self._fetch_raw("SELECT pg_xact_status($1::xid8)", (number,)))
-            if status in ("committed", "aborted"):
-                return bool(status == "committed")
-            if status is None or time.monotonic() > until:
-                raise Unavailable(
-                    "the connection was lost while a change was committed, and the server does not say whether it was:"
-                    " read it before you try again",
-                    public="it is not known whether the change was made: read it before you try again",
-                )
-            time.sleep(0.05)  # the server has yet to notice that the connection is gone
+    def _was_committed(self, token: int, at: int, session: int) -> bool:
+        """Whether the transaction of a mark was committed; if not, it never will be."""
 
-    def _fetch_raw(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        def ask() -> list[tuple[Any, ...]]:
+            with self._lend() as connection, connection.transaction():
+                connection.execute(f"SET LOCAL lock_timeout = '{ASK_PATIENCE}'")
+                connection.execute(_END_LOST, (session, at))
+                return self.execute(connection, _ASK, (at, token)).fetchall()
+
+        try:
+            found = self._retry(ask)
+        except psycopg.Error as error:
+            raise Unavailable(
+                f"the connection was lost while a change was committed, and the database does not say whether it was"
+                f" ({error}): read it before you try again",
+                public=UNKNOWN,
+            ) from error
+        if not found:
+            raise Unavailable(
+                "the connection was lost while a change was committed, and that is too long ago to ask whether it was:"
+                " read it before you try again",
+                public=UNKNOWN,
+            )
+        return not found[0][0]
+
+    def _fetch_once(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         with self._lend() as connection:
-            return self.execute(connection, statement, values).fetchall()
+            cursor = self.execute(connection, statement, values)
+            return cursor.fetchall() if cursor.description else []
+
+    def _retry(self, work: Callable[[], T]) -> T:
+        """Return what `work` does, which runs again as long as others are in its way, or a lost server is not back."""
+        began, tries = time.monotonic(), 0
+        while True:
+            try:
+                result = work()
+            except psycopg.Error as error:
+                tries += 1
+                if is_lost(error):
+                    if self._outage.note(error) > self._patience:
+                        raise
+                elif not is_passing(error) or tries >= TRIES or time.monotonic() - began > self._patience:
+                    raise
+            else:
+                self._outage.end()
+                return result
+            time.sleep(random.uniform(0, min(LONGEST_PAUSE, 0.001 * 2 ** min(tries, 10))))
 
     @contextmanager
-    def _lend(self, patience: float | None = None) -> Iterator[Connection]:
-        """Lend a connection of the pool, which has not been closed by the server while it lay idle.
+    def _lend(self, *, patiently: bool = False, patience: float | None = None) -> Iterator[Connection]:
+        """Lend a connection of the pool; `patiently` is for one who cannot run again what it does with it.
 
-        The pool has a check of its own, which waits longer and longer between two connections that fail it.
+        `patience` is how many seconds the caller waits for it, if not as long as others do.
         """
-        connection = self._pool.getconn(patience)
-        while connection.closed or _has_input(connection.fileno()):  # one that lies idle has nothing else to say
-            connection.close()
-            self._pool.putconn(connection)
-            connection = self._pool.getconn(patience)
+        connection = self._retry(self._take) if patiently else self._take(patience)
         try:
             with connection:  # which undoes a transaction that is open, and leaves the connection open
                 yield connection
+        except errors.ReadOnlySqlTransaction:
+            connection.close()  # the next is perhaps one to a server that can be written to
+            raise
+        except OF_OTHER_SESSION:
+            self._prepare_after = None
+            connection.close()
+            raise
         finally:
             self._pool.putconn(connection)
+            self._room.release()
+
+    def _take(self, patience: float | None = None) -> PooledConnection:
+        """Take a connection out of the pool, which has not been closed by the server while it lay idle."""
+        patience = self._patience if patience is None else patience
+        if not self._room.acquire(timeout=patience):
+            raise PoolTimeout(f"all were in use for {patience:g} seconds")
+        try:
+            connection = self._wait_for_connection(patience)
+            while connection.closed or _has_input(connection.fileno()):  # one that lies idle has nothing else to say
+                connection.close()
+                self._pool.putconn(connection)
+                connection = self._wait_for_connection(patience)
+        except BaseException:
+            self._room.release()
+            raise
+        connection.prepare_threshold = self._prepare_after
+        return connection
+
+    def _wait_for_connection(self, patience: float) -> PooledConnection:
+        """Wait until the pool has made a connection; when it fails to, find out why. There is room for one."""
+        until = time.monotonic() + patience
+        failures = self._count_failures()
+        while True:
+            try:
+                return self._pool.getconn(timeout=CONNECT_WAIT)
+            except PoolTimeout:
+                if self._count_failures() > failures:
+                    self._connect().close()  # which raises what is wrong, unless it has passed
+                if time.monotonic() > until:
+                    raise
+
+    def _count_failures(self) -> int:
+        return self._pool.get_stats().get("connections_errors", 0)
+
+    def _connect(self) -> Connection:
+        connection = psycopg.connect(self._address.conninfo, autocommit=True, cursor_factory=psycopg.RawCursor)
+        connection.prepare_threshold = None
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        return connection
+
+    def _configure(self, connection: Connection) -> None:
+        # Whatever the default of the user is; it is sent with the next BEGIN.
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        if self._prepare_after is not None:  # else the session is not this connection's alone
+            connection.execute(_KEEP_ALIVE)
+
+    def _find_pooler(self, connection: Connection) -> None:
+        """See whether a pooler is in between, which may take each transaction to another session of the server.
+
+        Many know nothing of prepared statements.
+        """
+        ((session,),) = connection.execute("SELECT pg_backend_pid()").fetchall()
+        if session != connection.info.backend_pid:
+            self._prepare_after = None
+
+
+class Outage:
+    """How long a server has been away: all callers wait for it together, not each for itself in turn."""
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+        self._noted = 0.0
+        self._is_logged = False
+
+    def note(self, error: psycopg.Error) -> float:
+        """Note that the server is away, and return for how many seconds it has been; a long one is logged, once."""
+        now = time.monotonic()
+        if self._began is None or now - self._noted > PATIENCE:  # nobody has asked since
+            self._began = now
+        self._noted = now
+        if now - self._began > PATIENCE and not self._is_logged:
+            self._is_logged = True
+            _log.error("the database cannot be reached: %s", error)
+        return now - self._began
+
+    def end(self) -> None:
+        """Note that it is there."""
+        self._began = None
+        if self._is_logged:
+            self._is_logged = False
+            _log.warning("the database is there again")
+
+
+def _is_of_others(record: logging.LogRecord) -> bool:
+    """Whether a line of psycopg's log is not of this pool: what fails here is in the error that a caller gets."""
+    args = record.args if isinstance(record.args, tuple) else ()
+    return not any(arg == _POOL or isinstance(arg, PooledConnection) for arg in args)
 
 
 def _has_input(descriptor: int) -> bool:
@@ -277,58 +437,3 @@ def _has_input(descriptor: int) -> bool:
     poll = select.poll()  # select() knows no descriptor past 1024
     poll.register(descriptor, select.POLLIN)
     return bool(poll.poll(0))
-
-
-def retry(work: Callable[[], T]) -> T:
-    """Return what `work` does, which runs again as long as others are in its way, or a lost server is not back."""
-    until = time.monotonic() + PATIENCE
-    tries = 0
-    while True:
-        try:
-            return work()
-        except _TRY_AGAIN:
-            tries += 1
-            if tries >= TRIES:
-                raise
-        except psycopg.OperationalError as error:
-            if not is_lost(error) or time.monotonic() > until:
-                raise
-            tries += 1
-        time.sleep(random.uniform(0, min(LONGEST_PAUSE, 0.001 * 2 ** min(tries, 10))))
-
-
-def is_lost(error: psycopg.Error) -> bool:
-    """Whether an error says that the connection is gone, and with it the transaction."""
-    if isinstance(error, PoolTimeout | errors.QueryCanceled | errors.DiskFull | errors.InsufficientResources):
-        return False
-    return isinstance(error, _LOST) or (isinstance(error, psycopg.OperationalError) and error.sqlstate is None)
-
-
-@contextmanager
-def translate_errors(address: ServerAddress) -> Iterator[None]:
-    """Raise Unavailable for what the database or the way to it fails at, with what would help."""
-    try:
-        yield
-    except PoolTimeout as error:
-        raise Unavailable(
-            f"no connection to the database was free within {PATIENCE:g} seconds ({error}): it cannot be reached, or"
-            " too many calls wait for it",
-            public=PUBLIC,
-        ) from error
-    except errors.InsufficientPrivilege as error:
-        said = str(error).strip().splitlines()[0]
-        raise Unavailable(
-            f"the database does not let this user do that ({said}); as its owner run: GRANT ALL ON SCHEMA"
-            f" {sql.Identifier(address.schema).as_string(None)}, and on all tables and sequences in it, to this user",
-            public=PUBLIC,
-        ) from error
-    except (errors.UndefinedTable, errors.InvalidSchemaName) as error:
-        raise Unavailable(
-            f"the store's tables are gone from schema {address.schema}: put a backup of them back, or open it again to"
-            " begin with an empty store",
-            public=PUBLIC,
-        ) from error
-    except psycopg.Error as error:
-        lines = str(error).strip().splitlines()
-        said = lines[0] if lines else type(error).__name__
-        raise Unavailable(f"the database failed: {said}", public=PUBLIC) from error

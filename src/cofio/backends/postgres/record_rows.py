@@ -35,10 +35,14 @@ ScopeGrowth: TypeAlias = defaultdict[Scope, list[int]]
 SLOTS = 16  # of a scope's size: two writers wait for each other only if they have the same
 MOMENT_SLOTS = 64
 MOST_COUNTED = 32767  # of one word in one record
-# Another number after the tables were put back from a copy, and the store's newest time.
-_GENERATION = "coalesce(pg_relation_filenode('@save')::bigint, 0)"
-OPEN_SNAPSHOT = f"SELECT {_GENERATION}, coalesce(max(at), 0) FROM @moment"
-OPEN_TRANSACTION = f"SELECT pg_current_xact_id()::text, {_GENERATION}, coalesce(max(at), 0) FROM @moment"
+# Another number after the tables, or the whole server, were put back from a copy, or the server crashed: what it had
+# not written by then is lost, and numbers are given again. And the store's newest time.
+_GENERATION = (
+    "hashtextextended(concat_ws(' ', pg_relation_filenode('@save'), extract(epoch FROM pg_postmaster_start_time()),"
+    " CASE WHEN NOT pg_is_in_recovery() THEN pg_last_wal_replay_lsn() END), 0)"
+)
+OPEN_SNAPSHOT = f"SELECT {_GENERATION} AS generation, coalesce(max(at), 0) AS at FROM @moment"
+OPEN_TRANSACTION = OPEN_SNAPSHOT  # a transaction adds its mark
 _PATH = "(SELECT s.path FROM @scope s WHERE s.no = r.scope)"
 HEADING = f"r.id, {_PATH}, r.kind, r.key, r.title, r.tags, r.importance, r.author, r.updated_at"
 COLUMNS = (

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.conninfo import conninfo_to_dict
 
 from ...values.errors import Invalid, Unavailable
 from ..interface import ReplicaState
@@ -52,13 +52,13 @@ class Replica:
 
     def __init__(self, url: str, primary: Connections, *, store: str, most_lag: float) -> None:
         """`store` tells the store from all others. No read goes to the standby that would be older than `most_lag`."""
-        conninfo = ServerAddress.parse(url).conninfo
+        # A machine that is gone would hold a read for longer else.
+        conninfo = ServerAddress.parse(url, tcp_user_timeout="10000").conninfo
         known = conninfo_to_dict(conninfo)
         if any("," in str(known.get(name, "")) for name in ("host", "hostaddr")):
             raise Invalid("read_store", "names several servers; name one, of which it can be known how far it is")
-        if "tcp_user_timeout" not in known:  # else a machine that is gone holds a read for minutes
-            conninfo = make_conninfo(conninfo, tcp_user_timeout="10000")
-        self._connections = Connections(ServerAddress(conninfo, primary.schema), sync="full", patience=PATIENCE)
+        address = ServerAddress(conninfo, primary.schema)
+        self._connections = Connections(address, sync="full", size=primary.size, patience=PATIENCE)
         self._connections.vector_schema = primary.vector_schema
         self._connections.read_only = True
         self._connections.open()

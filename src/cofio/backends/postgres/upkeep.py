@@ -91,6 +91,7 @@ class PostgresUpkeep:
             pass
         self._keep_time()
         self._indexes.tend()
+        self._connections.forget_marks()
         return Upkeep(expired_before=before)
 
     def _keep_time(self) -> None:

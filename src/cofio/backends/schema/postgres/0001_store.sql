@@ -27,6 +27,14 @@ CREATE TABLE @moment (
     changes bigint   NOT NULL
 ) WITH (fillfactor = 10);
 
+-- What each transaction that writes leaves for an hour: whether it was committed, if its connection is lost just then.
+CREATE TABLE @commit_mark (
+    at      bigint  NOT NULL,                   -- when it began, by the server's clock
+    token   bigint  NOT NULL,                   -- chosen at random
+    is_void boolean NOT NULL DEFAULT false,     -- left by one who asked, so that it cannot be committed any more
+    PRIMARY KEY (at, token)
+);
+
 CREATE TABLE @scope (
     no     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     digest bytea  NOT NULL UNIQUE,              -- of the path, which may be too long for an index
