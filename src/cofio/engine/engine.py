@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from ..backends import rules
 from ..backends.interface import Backend, Identity
+from ..backends.reach import restrict
 from ..backends.upkeep_interface import Purge
 from ..config.address import StoreAddress
 from ..config.settings import STORE_FOLDER, Settings
@@ -161,6 +162,14 @@ class Engine(RecordReader):
             Unavailable: it was deleted, moved or replaced; nothing can be done until the program is started again.
         """
         self._backend.verify()
+
+    def restrict(self, *scopes: Scope) -> AbstractContextManager[None]:
+        """Let this thread, for the block, see these scopes and all under them alone, whatever it asks for.
+
+        A store on PostgreSQL with `row_security` holds it to that; any other leaves it to the caller to ask for the
+        right scopes. Work that is handed to other threads is not restricted, nor is derived work.
+        """
+        return restrict(scopes)
 
     # Writing.
 

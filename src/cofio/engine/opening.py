@@ -41,8 +41,9 @@ def open_backend(address: StoreAddress, settings: Settings, clock: Callable[[], 
     """
     if address.folder is None:
         return _import_postgres()(
-            address.spell(), name=str(address), sync=settings.sync, clock=clock, copy_to_folder=_copy_to_folder
-        )
+            address.spell(), name=str(address), sync=settings.sync, row_security=settings.row_security, clock=clock,
+            copy_to_folder=_copy_to_folder,
+        )  # fmt: skip
     from ..backends.sqlite import SqliteBackend  # with its driver and index: not before there is something to open
 
     return SqliteBackend(address.folder, sync=settings.sync, clock=clock)

@@ -62,15 +62,19 @@ class PostgresBackend:
         name: str,
         copy_to_folder: Callable[[Backend, str, Progress | None], None],
         sync: str = "full",
+        row_security: bool = False,
         clock: Callable[[], datetime] | None = None,
     ) -> None:
-        """`name` is what people may see of the address; `copy_to_folder` makes a store in a folder of this one."""
+        """`name` is what people may see of the address; `copy_to_folder` makes a store in a folder of this one.
+
+        With `row_security` the database holds each transaction to what its caller may see, from now on.
+        """
         self._name = name
         self._copy_to_folder = copy_to_folder
         self._connections = Connections(ServerAddress.parse(url), sync=sync)
         self._connections.open()
         try:
-            self._server: Server = prepare(self._connections)
+            self._server: Server = prepare(self._connections, row_security=row_security)
         except BaseException:
             self._connections.close()
             raise
@@ -103,8 +107,8 @@ class PostgresBackend:
         return self._server.is_standby
 
     def verify(self) -> None:
-        """Verify that the store is there."""
-        self._connections.fetch("SELECT FROM @state")
+        """Verify that the store is there, and is one that this version may use."""
+        self._server.check_needs(self._connections.fetch("SELECT needs FROM @state")[0][0])
 
     def identity(self) -> Identity:
         """Which store this is, and how far it has come."""
@@ -129,6 +133,7 @@ class PostgresBackend:
             transaction = PostgresTransaction(self._connections, connection, opening, self._clock())
             result = work(transaction)
             transaction.finish()
+            self._server.check_needs(opening.fetch()[1])
             return result
 
         return self._connections.transact(OPEN_TRANSACTION, run)

@@ -18,6 +18,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from ...values.errors import Invalid, Unavailable
+from ..reach import get_reach
+from .conditions import ALL_SCOPES, encode_reach
 
 T = TypeVar("T")
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
@@ -31,7 +33,9 @@ LONGEST_PAUSE = 0.2  # seconds between two of them
 MOST_STATEMENTS = 2000
 MOST_SCOPES = 100_000
 PUBLIC = "the database cannot be reached"
-_SCHEMA = re.compile(r"([?&])schema=([^&]*)(&|$)")
+SET_REACH = "SELECT set_config('cofio.scopes', $1, true)"
+MOST_PARTITIONS = 1024
+_NUMBER = re.compile(r"[1-9][0-9]{0,5}")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _OWN_NAME = re.compile(r"(?<![@\w])@([a-z]\w*)")
 _OPERATOR = re.compile(r"<#>")
@@ -53,18 +57,20 @@ class ServerAddress:
 
     conninfo: str
     schema: str
+    partitions: int = 0
+    """In how many parts the large tables are to be; 0 when the address does not say."""
 
     @classmethod
     def parse(cls, url: str) -> ServerAddress:
-        """Read an address: PostgreSQL's own, and `schema` among its parameters.
+        """Read an address: PostgreSQL's own, and `schema` and `partitions` among its parameters.
 
         Raises:
             Invalid: it is no address of a database.
         """
-        found = _SCHEMA.search(url)
-        schema = found[2] if found else DEFAULT_SCHEMA
-        # As text: whatever else is in the address is the database's own business.
-        plain = _SCHEMA.sub(lambda part: part[1] if part[3] else "", url)
+        plain, schema = _take_parameter(url, "schema", DEFAULT_SCHEMA)
+        plain, partitions = _take_parameter(plain, "partitions", "0")
+        if partitions != "0" and not (_NUMBER.fullmatch(partitions) and 2 <= int(partitions) <= MOST_PARTITIONS):
+            raise Invalid("store", f"partitions takes a number from 2 to {MOST_PARTITIONS:,}, not {partitions!r}")
         if not _NAME.fullmatch(schema):
             raise Invalid("store", f"{schema!r} is not the name of a schema: it takes letters, digits and _")
         try:
@@ -73,7 +79,18 @@ class ServerAddress:
             # Without its words, in which the password may stand.
             raise Invalid("store", "is no address of a PostgreSQL database that can be read") from error
         own = {"application_name": "cofio", "connect_timeout": "10"}
-        return cls(make_conninfo(plain, **{name: value for name, value in own.items() if name not in known}), schema)
+        missing = {name: value for name, value in own.items() if name not in known}
+        return cls(make_conninfo(plain, **missing), schema, int(partitions))
+
+
+def _take_parameter(url: str, name: str, default: str) -> tuple[str, str]:
+    """An address without one of its parameters, and the parameter's value.
+
+    As text: whatever else is in the address is the database's own business.
+    """
+    pattern = re.compile(rf"([?&]){name}=([^&]*)(&|$)")
+    found = pattern.search(url)
+    return pattern.sub(lambda part: part[1] if part[3] else "", url), found[2] if found else default
 
 
 class FirstAnswer:
@@ -96,6 +113,10 @@ class Connections:
 
     def __init__(self, address: ServerAddress, *, sync: str, size: int = POOL_SIZE) -> None:
         self.schema = address.schema
+        self.partitions = address.partitions
+        """In how many parts the large tables are to be; 0 when the address does not say."""
+        self.row_security = False
+        """Whether the database shows to a transaction only the scopes that it says it may see."""
         self._address = address
         self._sync = sync
         self._statements: dict[str, str] = {}
@@ -168,25 +189,44 @@ class Connections:
         """Run a statement."""
         return connection.execute(self.write_sql(statement), values)
 
-    def fetch(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    def fetch(
+        self, statement: str, values: Sequence[object] = (), *, for_caller: bool = False
+    ) -> list[tuple[Any, ...]]:
         """Run one statement in a transaction of its own, and return its rows; it is tried again if the server is lost.
 
-        It must be one that may run twice.
+        It must be one that may run twice. It is the store's own business, and sees every scope, unless it is for the
+        caller.
         """
+        reach = encode_reach(get_reach()) if for_caller else ALL_SCOPES
 
         def run() -> list[tuple[Any, ...]]:
             with self._lend() as connection:
-                cursor = self.execute(connection, statement, values)
+                if not self.row_security:
+                    cursor = self.execute(connection, statement, values)
+                else:
+                    with connection.pipeline():
+                        connection.execute("BEGIN")
+                        connection.execute(SET_REACH, (reach,))
+                        cursor = self.execute(connection, statement, values)
+                        connection.execute("COMMIT")
                 return cursor.fetchall() if cursor.description else []
 
         with translate_errors(self._address):
             return retry(run)
 
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Lend a connection with a transaction for the store's own business, which sees every scope."""
+        with self.borrow() as connection, connection.transaction():
+            if self.row_security:
+                connection.execute(SET_REACH, (ALL_SCOPES,))
+            yield connection
+
     def transact(self, opening: str, work: Callable[[Connection, FirstAnswer], T]) -> T:
         """Return what `work` does in a transaction, which begins with the statement `opening`, and is then committed.
 
-        It runs again where others were in the way, or the server was lost before the commit. The first column of the
-        opening is the number of the transaction.
+        It runs again where others were in the way, or the server was lost before the commit. The opening is given what
+        the caller may see; its first column is the number of the transaction.
         """
         with translate_errors(self._address):
             return retry(lambda: self._run_once(opening, work))
@@ -198,7 +238,7 @@ class Connections:
                 connection.execute("BEGIN")
                 if self._sync != "full":  # a crash of the server may then lose the last changes
                     connection.execute("SET LOCAL synchronous_commit = off")
-                opened = FirstAnswer(self.execute(connection, opening))
+                opened = FirstAnswer(self.execute(connection, opening, (encode_reach(get_reach()),)))
                 answer = work(connection, opened)
                 number = opened.fetch()[0]
                 result.append(answer)
@@ -214,10 +254,12 @@ class Connections:
 
     @contextmanager
     def snapshot(self, opening: str) -> Iterator[tuple[Connection, FirstAnswer]]:
-        """Lend a connection on which all reads see one moment. It begins with the statement `opening`."""
+        """Lend a connection on which all reads see one moment. It begins with the statement `opening`, which is given
+        what the caller may see.
+        """
         with translate_errors(self._address), self._lend() as connection, connection.pipeline():
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield connection, FirstAnswer(self.execute(connection, opening))
+            yield connection, FirstAnswer(self.execute(connection, opening, (encode_reach(get_reach()),)))
             connection.execute("COMMIT")
 
     def _was_committed(self, number: str) -> bool:
@@ -302,6 +344,10 @@ def translate_errors(address: ServerAddress) -> Iterator[None]:
         ) from error
     except errors.InsufficientPrivilege as error:
         said = str(error).strip().splitlines()[0]
+        if "row-level security" in said:
+            raise Unavailable(
+                f"a change outside of the scopes of its caller was refused ({said})", public=PUBLIC
+            ) from error
         raise Unavailable(
             f"the database does not let this user do that ({said}); as its owner run: GRANT ALL ON SCHEMA"
             f" {sql.Identifier(address.schema).as_string(None)}, and on all tables and sequences in it, to this user",
@@ -311,6 +357,12 @@ def translate_errors(address: ServerAddress) -> Iterator[None]:
         raise Unavailable(
             f"the store's tables are gone from schema {address.schema}: put a backup of them back, or open it again to"
             " begin with an empty store",
+            public=PUBLIC,
+        ) from error
+    except errors.UndefinedColumn as error:
+        raise Unavailable(
+            f"the tables in schema {address.schema} are those of another version of cofio: install the newest, and"
+            " start again",
             public=PUBLIC,
         ) from error
     except psycopg.Error as error:

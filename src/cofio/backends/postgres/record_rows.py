@@ -32,13 +32,22 @@ if TYPE_CHECKING:
 Row: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = list[Row]  # inside of PostgresRecords, `list` is a verb
 ScopeGrowth: TypeAlias = defaultdict[Scope, list[int]]
-SLOTS = 16  # of a scope's size: two writers wait for each other only if they have the same
-MOMENT_SLOTS = 64
 MOST_COUNTED = 32767  # of one word in one record
 # Another number after the tables were put back from a copy, and the store's newest time.
 _GENERATION = "coalesce(pg_relation_filenode('@save')::bigint, 0)"
-OPEN_SNAPSHOT = f"SELECT {_GENERATION}, coalesce(max(at), 0) FROM @moment"
-OPEN_TRANSACTION = f"SELECT pg_current_xact_id()::text, {_GENERATION}, coalesce(max(at), 0) FROM @moment"
+# What a transaction may see is said first: see the policies of the schema.
+_SET_REACH = "set_config('cofio.scopes', $1, true)"
+OPEN_SNAPSHOT = f"SELECT {_SET_REACH}, {_GENERATION}, coalesce(max(at), 0) FROM @moment"
+OPEN_TRANSACTION = (
+    f"SELECT pg_current_xact_id()::text, (SELECT needs FROM @state), {_SET_REACH}, {_GENERATION},"
+    " coalesce(max(at), 0) FROM @moment"
+)
+# A slot that no other writer has at the moment, or a new one: there are as many as have ever written at once.
+_NEW_SLOT = "floor(random() * 2147483647)::integer"
+_TAKE_SLOT = (
+    "coalesce((SELECT f.slot FROM @scope_size f WHERE f.scope = {scope} LIMIT 1 FOR UPDATE SKIP LOCKED),"
+    f" {_NEW_SLOT})"
+)
 _PATH = "(SELECT s.path FROM @scope s WHERE s.no = r.scope)"
 HEADING = f"r.id, {_PATH}, r.kind, r.key, r.title, r.tags, r.importance, r.author, r.updated_at"
 COLUMNS = (
@@ -81,7 +90,7 @@ posting AS (
     DELETE FROM @posting p USING old WHERE p.scope = old.scope AND p.no = old.no AND p.term = ANY(old.terms)
 )
 INSERT INTO @scope_size AS z (scope, slot, records, words)
-SELECT scope, pg_backend_pid() % {SLOTS}, -1, -words FROM old
+SELECT old.scope, {_TAKE_SLOT.format(scope="old.scope")}, -1, -old.words FROM old
 ON CONFLICT (scope, slot) DO UPDATE SET records = z.records + excluded.records, words = z.words + excluded.words
 """
 _UPDATE = f"""
@@ -121,13 +130,15 @@ WHERE i.id = $1
 """
 _GROW = f"""
 INSERT INTO @scope_size AS z (scope, slot, records, words)
-SELECT s.no, pg_backend_pid() % {SLOTS}, more.records, more.words
+SELECT s.no, {_TAKE_SLOT.format(scope="s.no")}, more.records, more.words
 FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) AS more (digest, records, words) JOIN @scope s USING (digest)
 ORDER BY s.no
 ON CONFLICT (scope, slot) DO UPDATE SET records = z.records + excluded.records, words = z.words + excluded.words
 """
 NOTE_MOMENT = f"""
-INSERT INTO @moment AS m (slot, at, changes) VALUES (pg_backend_pid() % {MOMENT_SLOTS}, $1, $2)
+INSERT INTO @moment AS m (slot, at, changes)
+SELECT coalesce((SELECT slot FROM @moment WHERE slot >= 0 LIMIT 1 FOR UPDATE SKIP LOCKED), {_NEW_SLOT}),
+       $1::bigint, $2::bigint
 ON CONFLICT (slot) DO UPDATE SET at = greatest(m.at, excluded.at), changes = m.changes + excluded.changes
 """
 CORRECT_TIME = "UPDATE @moment SET at = $1 WHERE at > $1"
@@ -144,7 +155,8 @@ unembedded AS (DELETE FROM @unembedded u USING gone WHERE u.scope = gone.scope A
 given AS (DELETE FROM @given g USING gone WHERE g.scope = gone.scope AND g.no = gone.no),
 size AS (
     INSERT INTO @scope_size AS z (scope, slot, records, words)
-    SELECT scope, pg_backend_pid() % {SLOTS}, -count(*), -sum(words) FROM gone GROUP BY scope ORDER BY scope
+    SELECT less.scope, {_TAKE_SLOT.format(scope="less.scope")}, -less.records, -less.words
+    FROM (SELECT scope, count(*) AS records, sum(words) AS words FROM gone GROUP BY scope ORDER BY scope) AS less
     ON CONFLICT (scope, slot) DO UPDATE SET records = z.records + excluded.records, words = z.words + excluded.words
 )
 SELECT count(*) FROM gone

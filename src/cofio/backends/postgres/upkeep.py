@@ -14,6 +14,7 @@ from ...values.progress import Progress
 from ...values.times import from_micros, to_micros
 from ..store_time import ExpiryEvidence, compute_store_time
 from ..upkeep_interface import Erase, Index, Purge, ReportFault, Task, Tidy, Upkeep
+from .conditions import ALL_SCOPES
 from .database import Connection, Connections, FirstAnswer
 from .record_rows import CORRECT_TIME, NOTE_MOMENT, OPEN_SNAPSHOT, OPEN_TRANSACTION, PostgresTransaction
 from .vector_rows import drop_vectors, fill
@@ -105,7 +106,9 @@ class PostgresUpkeep:
 
     def _purge(self) -> Upkeep:
         """Remove all that has expired by the store's time."""
-        before = compute_store_time(to_micros(self._clock()), self._connections.fetch(OPEN_SNAPSHOT)[0][-1])
+        before = compute_store_time(
+            to_micros(self._clock()), self._connections.fetch(OPEN_SNAPSHOT, (ALL_SCOPES,))[0][-1]
+        )
         done = 0
         while some := self._purge_before(before, PURGED_AT_ONCE):
             done += some
@@ -123,5 +126,6 @@ class PostgresUpkeep:
         """Have PostgreSQL clear the rows that were deleted. Its log and its copies are its operator's."""
         if task.seconds is None:
             for table in _TABLES:
-                self._connections.fetch(f"VACUUM @{table}")
+                with self._connections.borrow() as connection:  # not in a transaction
+                    self._connections.execute(connection, f"VACUUM @{table}")
         return Upkeep()

@@ -98,7 +98,7 @@ class EmbedBatch:
         number = self._number
         if vectors is not None:
             number = register(self._connections, self._embedder, vectors.shape[1])
-        with self._connections.borrow() as connection, connection.transaction():
+        with self._connections.transaction() as connection:
             if vectors is not None:
                 _store(self._connections, connection, number, self._rows, vectors)
             # What has no text is seen to, unless it has one by now.
@@ -145,7 +145,7 @@ class UnembeddedRecords:
             if dimensions not in (0, vectors.shape[1]):
                 return False  # all others would have to be dropped, for which someone should not wait
             register(self._connections, self._embedder, vectors.shape[1])
-            with self._connections.borrow() as connection, connection.transaction():
+            with self._connections.transaction() as connection:
                 # Someone who writes may have locked a record: a search does not wait for it.
                 connection.execute("SET LOCAL lock_timeout = '20ms'")
                 connection.execute("SET LOCAL synchronous_commit = off")
@@ -174,6 +174,7 @@ def find_unembedded(
         " SELECT scope, no, text_seq, kind, title, text, tags, data, (SELECT count(*) FROM missing) FROM missing"
         " ORDER BY stands_under, seq DESC LIMIT $3",
         values.list,
+        for_caller=True,
     )
     if not rows or rows[0][-1] > most:
         return None
@@ -206,7 +207,7 @@ def register(connections: Connections, name: str, width: int) -> int:
     number, dimensions, _ = _find(connections, name)
     if dimensions == width:
         return number
-    with connections.borrow() as connection, connection.transaction():
+    with connections.transaction() as connection:
         _register(connections, connection, name, width)
     return fill(connections, name)
 
@@ -238,7 +239,7 @@ def fill(connections: Connections, name: str) -> int:
 
 def drop_vectors(connections: Connections, embedders: Sequence[int]) -> None:
     """Drop the vectors of some embedders, which then are not known any more."""
-    with connections.borrow() as connection, connection.transaction():
+    with connections.transaction() as connection:
         _drop(connections, connection, embedders)
 
 

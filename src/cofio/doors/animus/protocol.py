@@ -43,6 +43,7 @@ VARIABLES = {
     "XDG_CONFIG_HOME": "the user's configuration: settings for all memories, and which memories are trusted",
     "LOCALAPPDATA": "the user's cache on Windows",
     "APPDATA": "the user's configuration on Windows",
+    "COFIO_ROW_SECURITY": "on PostgreSQL: whether the database, too, holds each call to the scopes that it is about",
     "COFIO_SYNC": "full or normal: whether a write survives a power cut",
     "COFIO_FUSION": "convex or rrf: how rankings by words and by meaning become one",
     "COFIO_FLOOR": "the least relevance of what a query finds, from 0 to 1",
