@@ -22,7 +22,7 @@ from .. import postgres
 from ..conftest import BackendUnderTest
 
 # The fixtures of the contract, and those of its tests that run here once more.
-from ..contract.conftest import backend, memory, open_backend, remember, reopen, settle, state  # noqa: F401
+from ..contract.conftest import backend, memory, open_backend, remember, reopen, settle  # noqa: F401
 from ..contract.test_backend import (  # noqa: F401
     test_an_export_is_of_one_moment,
     test_threads_that_count_together_lose_no_step,
@@ -30,6 +30,7 @@ from ..contract.test_backend import (  # noqa: F401
 )
 from ..contract.test_bounds import test_searches_with_other_bounds_never_mix  # noqa: F401
 from ..contract.test_checkpoints import (  # noqa: F401
+    checkpoints,
     test_a_copy_goes_its_own_way,
     test_a_search_finds_where_something_was_first_said,
     test_a_state_comes_back_as_it_was_saved,
@@ -58,7 +59,7 @@ from ..contract.test_scopes import (  # noqa: F401
 )
 from ..contract.test_vectors import test_a_record_is_found_by_a_text_of_like_meaning  # noqa: F401
 
-COUNT = 4
+COUNT = 3
 QUIET = Settings(background=False, embedder="none", sync="normal")
 UNSPREAD = {"state", "moment", "embedder", "scope", "thread", "checkpoint", "pending", "checkpoint_word"}
 """The tables that are not partitioned: small, or by thread, which Citus could spread by."""
@@ -96,6 +97,12 @@ def backend_under_test() -> BackendUnderTest:
         remove=remove,
         states=("settled",),
     )
+
+
+@pytest.fixture
+def state() -> str:
+    """Where the words of a record are: in the index."""
+    return "settled"
 
 
 @pytest.fixture
@@ -182,7 +189,7 @@ def test_a_store_without_partitions_does_not_get_any(tmp_path: Path) -> None:
     plain = postgres.make_address(tmp_path / "plain")
     try:
         Engine.open(plain, settings=QUIET).close()
-        with pytest.raises(Invalid, match="has no partitions, not 4"):
+        with pytest.raises(Invalid, match="has no partitions, not 3"):
             Engine.open(partition(plain), settings=QUIET)
     finally:
         postgres.remove(plain)

@@ -10,7 +10,7 @@ from psycopg import sql
 from ...values.errors import Unavailable
 from .database import Connection, Connections
 
-# The partitions of a table, too: with no policy of their own, nobody sees anything in them but through the table.
+# The partitions of a table, too: with no policy of their own, they show their rows through the table alone.
 _TABLES = """
 SELECT c.relname, c.relrowsecurity AND c.relforcerowsecurity
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace

@@ -29,7 +29,7 @@ WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_back
 ORDER BY xact_start LIMIT 1
 """
 _GUARD = "cofio schema"
-"""What the connection calls itself that holds the lock: it is in nobody's way."""
+"""What the connection calls itself that holds the lock: no step waits for it."""
 
 
 class FoundTables(NamedTuple):
