@@ -37,6 +37,7 @@ def test_every_setting_can_be_a_variable_and_a_line_of_the_file(tmp_path: Path) 
         "host": "::1", "port": 9000, "allow_secrets": True, "timezone": "Europe/Oslo", "docs": True,
         "llm_base_url": "http://localhost:1/v1", "llm_model": "m", "llm_api_key": "k", "llm_budget": "calls=5",
         "fetch": "example.org", "vault": False, "quiet_after": 1.5, "structured": True, "workers": 3,
+        "row_security": True,
     }  # fmt: skip
     assert set(chosen) == {field.name for field in fields(Settings)}
     expected = Settings(**chosen)

@@ -60,8 +60,8 @@ def test_to_ask_whether_there_is_one_makes_none(store: StoreAddress) -> None:
 def test_a_newer_store_is_refused(store: StoreAddress, admin: psycopg.Connection) -> None:
     Engine.open(store, settings=QUIET).close()
     schema = ServerAddress.parse(store.spell()).schema
-    admin.execute(f'UPDATE "{schema}".state SET schema = 99'.encode())
-    with pytest.raises(Unavailable, match="written by a newer cofio"):
+    admin.execute(f'UPDATE "{schema}".state SET schema = 99, needs = 99'.encode())
+    with pytest.raises(Unavailable, match="brought up to date by a newer cofio"):
         Engine.open(store, settings=QUIET)
 
 

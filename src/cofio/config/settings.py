@@ -102,6 +102,8 @@ class Settings:
     llm_api_key: str = ""
     llm_budget: str = "calls=1000,tokens=2M"
     """The most that the model may be asked on one day (of UTC), or off for no limit."""
+    row_security: bool = False
+    """Whether PostgreSQL itself, too, holds each call to the scopes that it is about, by row-level security."""
     fetch: str = "off"
     """What content items may point at: off, or a list of hosts and folders with commas between."""
     read_store: str = ""

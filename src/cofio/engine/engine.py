@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property, partial
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from ..backends import rules
 from ..backends.interface import Backend, Identity, ReplicaState
+from ..backends.reach import restrict
 from ..backends.search_interface import Searcher
 from ..backends.upkeep_interface import Purge
 from ..config.address import StoreAddress
@@ -177,6 +178,14 @@ class Engine(RecordReader):
         written. `work` runs again, without the copy, if that fails.
         """
         return self._backend.run_on_replica(work) if self.settings.read_store else work()
+
+    def restrict(self, *scopes: Scope) -> AbstractContextManager[None]:
+        """Let this thread, for the block, see these scopes and all under them alone, whatever it asks for.
+
+        A store on PostgreSQL with `row_security` holds it to that; any other leaves it to the caller to ask for the
+        right scopes. Work that is handed to other threads is not restricted, nor is derived work.
+        """
+        return restrict(scopes)
 
     # Writing.
 

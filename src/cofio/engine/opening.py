@@ -43,8 +43,8 @@ def open_backend(address: StoreAddress, settings: Settings, clock: Callable[[], 
     if address.folder is None:
         return _import_postgres()(
             address.spell(), name=str(address), sync=settings.sync, pool_size=settings.pool_size, clock=clock,
-            copy_to_folder=_copy_to_folder,
-            read_url=settings.read_store, replica_lag=settings.replica_lag,
+            row_security=settings.row_security,
+            copy_to_folder=_copy_to_folder, read_url=settings.read_store, replica_lag=settings.replica_lag,
         )  # fmt: skip
     from ..backends.sqlite import SqliteBackend  # with its driver and index: not before there is something to open
 

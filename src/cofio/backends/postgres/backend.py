@@ -69,6 +69,7 @@ class PostgresBackend:
         copy_to_folder: Callable[[Backend, str, Progress | None], None],
         sync: str = "full",
         pool_size: int = 8,
+        row_security: bool = False,
         clock: Callable[[], datetime] | None = None,
         read_url: str = "",
         replica_lag: float = 5.0,
@@ -76,13 +77,14 @@ class PostgresBackend:
         """`name` is what people may see of the address; `copy_to_folder` makes a store in a folder of this one.
 
         `read_url` is that of a standby, to which reads may go as long as it is at most `replica_lag` seconds behind.
+        With `row_security` the database holds each transaction to what its caller may see, from now on.
         """
         self._name = name
         self._copy_to_folder = copy_to_folder
         self._connections = Connections(ServerAddress.parse(url), sync=sync, size=pool_size)
         self._connections.open()
         try:
-            self._server: Server = prepare(self._connections)
+            self._server: Server = prepare(self._connections, row_security=row_security)
             check_whole(self._connections, name)
             self._connections.read_only = self.read_only
             self._replica = self._open_replica(read_url, replica_lag) if read_url else None
@@ -154,8 +156,9 @@ class PostgresBackend:
             self._replica.note_write()
 
     def verify(self) -> None:
-        """Verify that the store is there."""
-        self._connections.fetch_once("SELECT FROM @state", patience=VERIFY_PATIENCE)
+        """Verify that the store is there, and is one that this version may use."""
+        rows = self._connections.fetch_once("SELECT needs FROM @state", patience=VERIFY_PATIENCE)
+        self._server.check_needs(rows[0][0])
 
     def identity(self) -> Identity:
         """Which store this is, and how far it has come."""
@@ -183,6 +186,7 @@ class PostgresBackend:
             transaction = PostgresTransaction(self._connections, connection, opening, self._clock())
             result = work(transaction)
             transaction.finish()
+            self._server.check_needs(opening.fetch()[-3])
             return result
 
         try:

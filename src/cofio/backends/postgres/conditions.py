@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from hashlib import blake2b
 
@@ -13,12 +14,19 @@ from ..store_time import SLACK
 SEARCHABLE = "r.kind NOT IN ('{}')".format("', '".join(sorted(NOT_SEARCHABLE)))
 LIVE = "(r.expires_at IS NULL OR r.expires_at > {})"
 PREFIX = 800  # bytes of a scope's path that its index is over
+ALL_SCOPES = "*"
+"""The reach of what is limited to no scope."""
 
 
 def digest(*parts: str | bytes) -> bytes:
     """Return what stands for a value that may be too long for an index."""
     joined = b"\0".join(part.encode() if isinstance(part, str) else part for part in parts)
     return blake2b(joined, digest_size=16).digest()
+
+
+def encode_reach(scopes: Sequence[Scope]) -> str:
+    """Return what tells the database that a transaction may see these scopes and all under them."""
+    return ALL_SCOPES if any(not scope.names for scope in scopes) else ",".join(scope.path.hex() for scope in scopes)
 
 
 class Values:
@@ -68,10 +76,9 @@ def _match_path(scope: Scope, values: Values, *, exact: bool) -> str:
     if not scope.names:
         return "true"
     low, high = scope.path, scope.path + b"\xff"  # no UTF-8 holds the byte FF
-    start = f"substring(s.path FROM 1 FOR {PREFIX})"
     first, past = values.add(low[:PREFIX], "bytea"), values.add(high[:PREFIX], "bytea")
     whole = f"s.path >= {values.add(low, 'bytea')} AND s.path < {values.add(high, 'bytea')}"
-    return f"{start} >= {first} AND {start} <= {past} AND {whole}"
+    return f"s.start >= {first} AND s.start <= {past} AND {whole}"
 
 
 def _filter(filter_: Filter, values: Values) -> str:

@@ -25,6 +25,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from ...values.errors import Invalid, Unavailable
+from ..reach import get_reach
+from .conditions import ALL_SCOPES, encode_reach
 from .failures import OF_OTHER_SESSION, UNKNOWN, is_lost, is_passing, translate_errors
 
 _log = logging.getLogger("cofio.store")
@@ -45,7 +47,8 @@ ASK_WITHIN = 1800  # seconds in which a mark can be asked for; the rest is for c
 MOST_STATEMENTS = 2000
 MOST_SCOPES = 100_000
 _POOL = "cofio"
-_SCHEMA = re.compile(r"([?&])schema=([^&]*)(&|$)")
+MOST_PARTITIONS = 1024
+_NUMBER = re.compile(r"[1-9][0-9]{0,5}")
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _OWN_NAME = re.compile(r"(?<![@\w])@([a-z]\w*)")
 _OPERATOR = re.compile(r"<#>")
@@ -56,10 +59,14 @@ _DEFAULTS = {
 }  # fmt: skip
 _BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"  # whatever the default of the user is
 _NOW = "(extract(epoch FROM {}) * 1000000)::bigint"
+# What a transaction may see is said first: see the policies of the schema.
+_SET_REACH = "set_config('cofio.scopes', $1, true)"
 _OPENING = f"""
-WITH mark AS (INSERT INTO @commit_mark (at, token) VALUES ({_NOW.format("now()")}, $1) RETURNING at)
-SELECT mark.at, pg_backend_pid(), {{sync}}, opening.* FROM mark, ({{opening}}) AS opening
+WITH mark AS (INSERT INTO @commit_mark (at, token) VALUES ({_NOW.format("now()")}, $2) RETURNING at)
+SELECT mark.at, pg_backend_pid(), {{sync}}, {_SET_REACH}, opening.* FROM mark, ({{opening}}) AS opening
 """
+SET_REACH = f"SELECT {_SET_REACH}"
+_OPENING_READ = f"SELECT {_SET_REACH}, opening.* FROM ({{opening}}) AS opening"
 # A transaction whose client is gone without the server having heard of it would keep what it locked for hours. One that
 # does not wait for its client is left alone, as it may be in the midst of its commit.
 _END_LOST = f"""
@@ -86,20 +93,22 @@ class ServerAddress:
 
     conninfo: str
     schema: str
+    partitions: int = 0
+    """In how many parts the large tables are to be; 0 when the address does not say."""
 
     @classmethod
     def parse(cls, url: str, **defaults: str) -> ServerAddress:
-        """Read an address: PostgreSQL's own, and `schema` among its parameters.
+        """Read an address: PostgreSQL's own, and `schema` and `partitions` among its parameters.
 
         `defaults` are parameters that it has unless it says otherwise, before those that all have.
 
         Raises:
             Invalid: it is no address of a database.
         """
-        found = _SCHEMA.search(url)
-        schema = found[2] if found else DEFAULT_SCHEMA
-        # As text: whatever else is in the address is the database's own business.
-        plain = _SCHEMA.sub(lambda part: part[1] if part[3] else "", url)
+        plain, schema = _take_parameter(url, "schema", DEFAULT_SCHEMA)
+        plain, partitions = _take_parameter(plain, "partitions", "0")
+        if partitions != "0" and not (_NUMBER.fullmatch(partitions) and 2 <= int(partitions) <= MOST_PARTITIONS):
+            raise Invalid("store", f"partitions takes a number from 2 to {MOST_PARTITIONS:,}, not {partitions!r}")
         if not _NAME.fullmatch(schema):
             raise Invalid("store", f"{schema!r} is not the name of a schema: it takes letters, digits and _")
         try:
@@ -108,7 +117,17 @@ class ServerAddress:
             # Without its words, in which the password may stand.
             raise Invalid("store", "is no address of a PostgreSQL database that can be read") from error
         own = {name: value for name, value in {**_DEFAULTS, **defaults}.items() if name not in known}
-        return cls(make_conninfo(plain, **own, client_encoding="utf8"), schema)
+        return cls(make_conninfo(plain, **own, client_encoding="utf8"), schema, int(partitions))
+
+
+def _take_parameter(url: str, name: str, default: str) -> tuple[str, str]:
+    """An address without one of its parameters, and the parameter's value.
+
+    As text: whatever else is in the address is the database's own business.
+    """
+    pattern = re.compile(rf"([?&]){name}=([^&]*)(&|$)")
+    found = pattern.search(url)
+    return pattern.sub(lambda part: part[1] if part[3] else "", url), found[2] if found else default
 
 
 class FirstAnswer:
@@ -137,6 +156,10 @@ class Connections:
         """`size` is the most connections; `patience` is how many seconds callers wait for one, or for a lost server."""
         self.schema = address.schema
         self.conninfo = address.conninfo
+        self.partitions = address.partitions
+        """In how many parts the large tables are to be; 0 when the address does not say."""
+        self.row_security = False
+        """Whether the database shows to a transaction only the scopes that it says it may see."""
         self._address = address
         is_durable = sync == "full"  # else a crash of the server may lose the last changes
         self._sync = "NULL" if is_durable else "set_config('synchronous_commit', 'off', true)"
@@ -221,18 +244,30 @@ class Connections:
         """Run a statement."""
         return connection.execute(self.write_sql(statement), values)
 
-    def fetch(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    def fetch(
+        self, statement: str, values: Sequence[object] = (), *, for_caller: bool = False
+    ) -> list[tuple[Any, ...]]:
         """Run one statement in a transaction of its own, and return its rows; it is tried again if the server is lost.
 
-        It must be one that may run twice.
+        It must be one that may run twice. It is the store's own business, and sees every scope, unless it is for the
+        caller.
         """
+        reach = encode_reach(get_reach()) if for_caller else ALL_SCOPES
         with translate_errors(self.schema):
-            return self._retry(lambda: self._fetch_once(statement, values))
+            return self._retry(lambda: self._fetch_once(statement, values, reach))
 
     def fetch_once(self, statement: str, values: Sequence[object] = (), *, patience: float) -> list[tuple[Any, ...]]:
         """Run one statement as `fetch` does, but once, on a connection that is there within `patience` seconds."""
         with translate_errors(self.schema), self._lend(patience=patience) as connection:
             return self.execute(connection, statement, values).fetchall()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """Lend a connection with a transaction for the store's own business, which sees every scope."""
+        with self.borrow() as connection, connection.transaction():
+            if self.row_security:
+                connection.execute(SET_REACH, (ALL_SCOPES,))
+            yield connection
 
     def transact(self, opening: str, work: Callable[[Connection, FirstAnswer], T]) -> T:
         """Return what `work` does in a transaction, which begins with the statement `opening`, and is then committed.
@@ -254,7 +289,7 @@ class Connections:
             with self._lend() as connection, connection.pipeline():
                 connection.execute(_BEGIN)
                 statement = _OPENING.format(sync=self._sync, opening=opening)
-                opened = FirstAnswer(self.execute(connection, statement, (token,)))
+                opened = FirstAnswer(self.execute(connection, statement, (encode_reach(get_reach()), token)))
                 answer = work(connection, opened)
                 at, session = opened.fetch()[:2]
                 result.append(answer)
@@ -271,7 +306,8 @@ class Connections:
         """Lend a connection on which all reads see one moment. It begins with the statement `opening`."""
         with translate_errors(self.schema), self._lend(patiently=True) as connection, connection.pipeline():
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            yield connection, FirstAnswer(self.execute(connection, opening))
+            statement = _OPENING_READ.format(opening=opening)
+            yield connection, FirstAnswer(self.execute(connection, statement, (encode_reach(get_reach()),)))
             connection.execute("COMMIT")
 
     def _was_committed(self, token: int, at: int, session: int) -> bool:
@@ -299,9 +335,16 @@ class Connections:
             )
         return not found[0][0]
 
-    def _fetch_once(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+    def _fetch_once(self, statement: str, values: Sequence[object], reach: str) -> list[tuple[Any, ...]]:
         with self._lend() as connection:
-            cursor = self.execute(connection, statement, values)
+            if not self.row_security:
+                cursor = self.execute(connection, statement, values)
+            else:
+                with connection.pipeline():
+                    connection.execute(_BEGIN)
+                    connection.execute(SET_REACH, (reach,))
+                    cursor = self.execute(connection, statement, values)
+                    connection.execute("COMMIT")
             return cursor.fetchall() if cursor.description else []
 
     def _retry(self, work: Callable[[], T]) -> T:

@@ -69,6 +69,8 @@ def _explain(error: psycopg.Error, schema: str) -> str:
                 f"no connection to the database was free in time ({said}): too many calls wait for one; set"
                 " COFIO_POOL_SIZE higher if the server has more to give"
             )
+        case errors.InsufficientPrivilege() if "row-level security" in said:
+            return f"a change outside of the scopes of its caller was refused ({said})"
         case errors.InsufficientPrivilege():
             return (
                 f"the database does not let this user do that ({said}); as its owner run: GRANT ALL ON SCHEMA"
@@ -78,6 +80,11 @@ def _explain(error: psycopg.Error, schema: str) -> str:
             return (
                 f"the store's tables are gone from schema {schema}: put a backup of them back, or open it again to"
                 " begin with an empty store"
+            )
+        case errors.UndefinedColumn():
+            return (
+                f"the tables in schema {schema} are those of another version of cofio ({said}): install the newest, and"
+                " start again"
             )
     help_ = _HELP.get(error.sqlstate or "")
     return f"the database failed: {help_} ({said})" if help_ else f"the database failed: {said}"

@@ -105,7 +105,7 @@ class VectorIndexes:
         if self._find_step() is None:
             return
         try:
-            with self._connections.borrow() as connection, connection.transaction():
+            with self._connections.transaction() as connection:
                 # Not by a lock of the session: behind a pooler, the next statement may be in another session.
                 if self._claim(connection):
                     while (step := self._find_step()) is not None:
@@ -166,7 +166,7 @@ class VectorIndexes:
         walk = _WALK.format(number=embedder.number, indexed=cast_vector(embedder.dimensions))
         enough = 0
         for breadth in BREADTHS:
-            with self._connections.borrow() as connection, connection.transaction():
+            with self._connections.transaction() as connection:
                 self._connections.execute(connection, f"SELECT {SETTINGS.format(breadth=breadth)}")
                 found = [
                     [cosine for (cosine,) in self._connections.execute(connection, walk, (question,)).fetchall()]

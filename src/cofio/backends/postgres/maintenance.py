@@ -125,8 +125,10 @@ class PostgresMaintenance:
         )
         sizes = dict(
             fetch(
-                "SELECT c.relname, pg_total_relation_size(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid ="
-                " c.relnamespace WHERE n.nspname = $1 AND c.relkind IN ('r', 'm')",
+                "SELECT coalesce(p.relname, c.relname), sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c"
+                " JOIN pg_namespace n ON n.oid = c.relnamespace"
+                " LEFT JOIN pg_class p ON p.oid = pg_partition_root(c.oid)"
+                " WHERE n.nspname = $1 AND c.relkind IN ('r', 'm') GROUP BY 1",
                 (schema,),
             )
         )

@@ -1,22 +1,24 @@
-"""The tables of a store: made by the first process that opens it, and brought up to date by the first that is newer."""
+"""Whether a server can hold a store, and the store's tables: made by the first process that opens it, and brought up to
+date by the first that is newer.
+"""
 
 from __future__ import annotations
 
-import re
-from importlib.resources import files
+from functools import partial
+from importlib.resources.abc import Traversable
 from typing import NamedTuple
 
-import psycopg
-from psycopg import errors, sql
+from psycopg import errors
 
-from ...values.errors import Unavailable
+from ...values.errors import Invalid, Unavailable
+from . import row_security as security
 from .database import Connection, Connections
+from .schema_changes import change_table, count_partitions, make_steps, read_state, retry_change
+from .steps import list_steps
 
 OLDEST_SERVER = 150000
 OLDEST_VECTOR = (0, 7)
 ITERATIVE_SCAN = (0, 8)  # the pgvector from which on an index is used
-_STEP = re.compile(r"(\d{4})_\w+\.sql")
-_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('cofio schema ' || $1, 0))"
 
 
 class Server(NamedTuple):
@@ -26,35 +28,53 @@ class Server(NamedTuple):
     vector_version: str
     is_standby: bool
     """Whether it follows another, and can only be read."""
+    newest: int = 0
+    """The number of the last step that this version knows."""
+
+    def check_needs(self, needs: int) -> None:
+        """Raise Unavailable if the store needs a version that knows this step, and this one does not."""
+        if needs > self.newest:
+            raise Unavailable(
+                f"the store was brought up to date by a newer cofio (it needs schema {needs}, this version knows"
+                f" {self.newest}): install the newer one, and start again"
+            )
 
 
-def prepare(connections: Connections) -> Server:
+def prepare(connections: Connections, *, row_security: bool = False, folder: Traversable | None = None) -> Server:
     """See to it that the server can hold a store and that its tables are there, as this version knows them.
+
+    `folder` holds the steps, if they are not cofio's own.
 
     Raises:
         Unavailable: it cannot, and the message says which statement would help; or a newer cofio has made the tables.
+        Invalid: the address asks for another number of partitions than the store has.
     """
+    steps = list_steps(folder)
     with connections.connect() as connection:
-        server = _examine(connections, connection)
-        found = _read_version(connections, connection)
-        newest = max(number for number, _ in _list_steps())
-        if found is not None and found > newest:
-            raise Unavailable(
-                f"the store in schema {connections.schema} was written by a newer cofio (its schema is {found}, this"
-                f" version knows {newest}): install the newer one"
-            )
-        if found == newest:
-            return server
-        if server.is_standby:
-            raise Unavailable("the server is a standby, which can only be read, and has no store: open its primary")
-        _migrate(connections, connection)
+        server = _examine(connections, connection)._replace(newest=steps[-1].number)
+        found = read_state(connections, connection)
+        if found is None or found.schema < server.newest:
+            if server.is_standby:
+                there = "has no store" if found is None else "has a store that is to be brought up to date"
+                raise Unavailable(f"the server is a standby, which can only be read, and {there}: open its primary")
+            make_steps(connections, connection, steps)
+            found = read_state(connections, connection)
+        assert found is not None
+        server.check_needs(found.needs)
+        _check_partitions(connections, connection)
+        if row_security:
+            security.check_role(connection)
+            for table in [] if server.is_standby else security.list_unsecured(connections, connection):
+                statement = security.write_statement(connections, connection, table)
+                retry_change(connection, partial(change_table, connections, connection, statement))
+        connections.row_security = security.is_on(connections, connection)
         return server
 
 
 def exists(connections: Connections) -> bool:
     """Whether there is a store."""
     with connections.connect() as connection:
-        return _read_version(connections, connection) is not None
+        return read_state(connections, connection) is not None
 
 
 def _examine(connections: Connections, connection: Connection) -> Server:
@@ -103,60 +123,11 @@ def _find_extension(connection: Connection) -> tuple[str, str] | None:
     ).fetchone()
 
 
-def _read_version(connections: Connections, connection: Connection) -> int | None:
-    """The schema that the store has; None when there is no store."""
-    # Not by to_regclass, which may answer from before another process has made it.
-    there = connection.execute(
-        "SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-        " WHERE n.nspname = $1 AND c.relname = 'state'",
-        (connections.schema,),
-    )
-    if not there.fetchall():
-        return None
-    found = connections.execute(connection, "SELECT schema FROM @state").fetchone()
-    return None if found is None else int(found[0])
-
-
-def _migrate(connections: Connections, connection: Connection) -> None:
-    """Make each step that was not made yet; others who begin meanwhile wait, and then find it done."""
-    schema = sql.Identifier(connections.schema).as_string(connection)
-    with connection.transaction():
-        connection.execute(_LOCK, (connections.schema,))
-        found = _read_version(connections, connection)
-        if found is None:
-            known = connection.execute("SELECT FROM pg_namespace WHERE nspname = $1", (connections.schema,))
-            if not known.fetchall():
-                _make_schema(connection, schema)
-        for number, script in _list_steps():
-            if number > (found or 0):
-                for statement in _split(script):
-                    connections.execute(connection, statement)
-                connections.execute(
-                    connection,
-                    "INSERT INTO @state (schema) VALUES ($1) ON CONFLICT (one) DO UPDATE SET schema = excluded.schema",
-                    (number,),
-                )
-
-
-def _make_schema(connection: Connection, schema: str) -> None:
-    try:
-        connection.execute(f"CREATE SCHEMA {schema}".encode())
-    except errors.InsufficientPrivilege as error:
-        user = connection.info.user
-        raise Unavailable(
-            f"this user may not make a schema in the database; as its owner run: CREATE SCHEMA {schema} AUTHORIZATION"
-            f" {psycopg.sql.Identifier(user).as_string(connection)}"
-        ) from error
-
-
-def _list_steps() -> list[tuple[int, str]]:
-    """The scripts, by their numbers."""
-    folder = files("cofio.backends").joinpath("schema", "postgres")
-    found = [(match[1], file) for file in folder.iterdir() if (match := _STEP.fullmatch(file.name))]
-    return sorted((int(number), file.read_text(encoding="utf-8")) for number, file in found)
-
-
-def _split(script: str) -> list[str]:
-    """The statements of a script, without comments. None of them holds a semicolon."""
-    plain = re.sub(r"--[^\n]*", "", script)
-    return [statement for part in plain.split(";") if (statement := part.strip())]
+def _check_partitions(connections: Connections, connection: Connection) -> None:
+    found = count_partitions(connections, connection)
+    if connections.partitions not in (0, found):
+        has = f"has {found} partitions" if found else "has no partitions"
+        raise Invalid(
+            "store", f"it {has}, not {connections.partitions}, which cannot be changed: leave `partitions` out of the"
+            " address, or `cofio copy` the memory to another schema with them",
+        )  # fmt: skip

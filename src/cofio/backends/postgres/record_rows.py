@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 Row: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = list[Row]  # inside of PostgresRecords, `list` is a verb
 ScopeGrowth: TypeAlias = defaultdict[Scope, list[int]]
-SLOTS = 16  # of a scope's size: two writers wait for each other only if they have the same
-MOMENT_SLOTS = 64
 MOST_COUNTED = 32767  # of one word in one record
 # Another number after the tables, or the whole server, were put back from a copy, or the server crashed: what it had
 # not written by then is lost, and numbers are given again. And the store's newest time.
@@ -42,7 +40,15 @@ _GENERATION = (
     " CASE WHEN NOT pg_is_in_recovery() THEN pg_last_wal_replay_lsn() END), 0)"
 )
 OPEN_SNAPSHOT = f"SELECT {_GENERATION} AS generation, coalesce(max(at), 0) AS at FROM @moment"
-OPEN_TRANSACTION = OPEN_SNAPSHOT  # a transaction adds its mark
+OPEN_TRANSACTION = (
+    f"SELECT (SELECT needs FROM @state) AS needs, {_GENERATION} AS generation, coalesce(max(at), 0) AS at FROM @moment"
+)
+# A slot that no other writer has at the moment, or a new one: there are as many as have ever written at once.
+_NEW_SLOT = "floor(random() * 2147483647)::integer"
+_TAKE_SLOT = (
+    "coalesce((SELECT f.slot FROM @scope_size f WHERE f.scope = {scope} LIMIT 1 FOR UPDATE SKIP LOCKED),"
+    f" {_NEW_SLOT})"
+)
 _PATH = "(SELECT s.path FROM @scope s WHERE s.no = r.scope)"
 HEADING = f"r.id, {_PATH}, r.kind, r.key, r.title, r.tags, r.importance, r.author, r.updated_at"
 COLUMNS = (
@@ -85,7 +91,7 @@ posting AS (
     DELETE FROM @posting p USING old WHERE p.scope = old.scope AND p.no = old.no AND p.term = ANY(old.terms)
 )
 INSERT INTO @scope_size AS z (scope, slot, records, words)
-SELECT scope, pg_backend_pid() % {SLOTS}, -1, -words FROM old
+SELECT old.scope, {_TAKE_SLOT.format(scope="old.scope")}, -1, -old.words FROM old
 ON CONFLICT (scope, slot) DO UPDATE SET records = z.records + excluded.records, words = z.words + excluded.words
 """
 _UPDATE = f"""
@@ -125,13 +131,15 @@ WHERE i.id = $1
 """
 _GROW = f"""
 INSERT INTO @scope_size AS z (scope, slot, records, words)
-SELECT s.no, pg_backend_pid() % {SLOTS}, more.records, more.words
+SELECT s.no, {_TAKE_SLOT.format(scope="s.no")}, more.records, more.words
 FROM unnest($1::bytea[], $2::bigint[], $3::bigint[]) AS more (digest, records, words) JOIN @scope s USING (digest)
 ORDER BY s.no
 ON CONFLICT (scope, slot) DO UPDATE SET records = z.records + excluded.records, words = z.words + excluded.words
 """
 NOTE_MOMENT = f"""
-INSERT INTO @moment AS m (slot, at, changes) VALUES (pg_backend_pid() % {MOMENT_SLOTS}, $1, $2)
+INSERT INTO @moment AS m (slot, at, changes)
+SELECT coalesce((SELECT slot FROM @moment WHERE slot >= 0 LIMIT 1 FOR UPDATE SKIP LOCKED), {_NEW_SLOT}),
+       $1::bigint, $2::bigint
 ON CONFLICT (slot) DO UPDATE SET at = greatest(m.at, excluded.at), changes = m.changes + excluded.changes
 """
 CORRECT_TIME = "UPDATE @moment SET at = $1 WHERE at > $1"
@@ -148,7 +156,8 @@ unembedded AS (DELETE FROM @unembedded u USING gone WHERE u.scope = gone.scope A
 given AS (DELETE FROM @given g USING gone WHERE g.scope = gone.scope AND g.no = gone.no),
 size AS (
     INSERT INTO @scope_size AS z (scope, slot, records, words)
-    SELECT scope, pg_backend_pid() % {SLOTS}, -count(*), -sum(words) FROM gone GROUP BY scope ORDER BY scope
+    SELECT less.scope, {_TAKE_SLOT.format(scope="less.scope")}, -less.records, -less.words
+    FROM (SELECT scope, count(*) AS records, sum(words) AS words FROM gone GROUP BY scope ORDER BY scope) AS less
     ON CONFLICT (scope, slot) DO UPDATE SET records = z.records + excluded.records, words = z.words + excluded.words
 )
 SELECT count(*) FROM gone

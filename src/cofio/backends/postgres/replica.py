@@ -60,6 +60,8 @@ class Replica:
         address = ServerAddress(conninfo, primary.schema)
         self._connections = Connections(address, sync="full", size=primary.size, patience=PATIENCE)
         self._connections.vector_schema = primary.vector_schema
+        self._connections.row_security = primary.row_security
+        self._connections.has_iterative_scan = primary.has_iterative_scan
         self._connections.read_only = True
         self._connections.open()
         self._primary = primary

@@ -9,7 +9,7 @@ from .database import Connection, Connections, FirstAnswer
 
 STANDBY = "the server is a standby: it can be searched and read, not changed"
 PATIENCE = 4.0  # seconds that a read waits for a connection: a request may wait for it
-_OPENING = "SELECT pg_current_xact_id()::text"
+_OPENING = "SELECT true AS is_open"
 _READ = "SELECT value FROM @shared WHERE name = $1"
 _ADD = "INSERT INTO @shared (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING RETURNING name"
 _REPLACE = "UPDATE @shared SET value = $2 WHERE name = $1 AND value = $3 RETURNING name"

@@ -100,7 +100,7 @@ class EmbedBatch:
         number = self._number
         if vectors is not None:
             number = register(self._connections, self._embedder, vectors.shape[1])
-        with self._connections.borrow() as connection, connection.transaction():
+        with self._connections.transaction() as connection:
             if vectors is not None:
                 _store(self._connections, connection, number, self._rows, vectors)
             # What has no text is seen to, unless it has one by now.
@@ -148,7 +148,7 @@ class UnembeddedRecords:
             if dimensions not in (0, vectors.shape[1]):
                 return False  # all others would have to be dropped, for which someone should not wait
             register(connections, self._embedder, vectors.shape[1])
-            with connections.borrow() as connection, connection.transaction():
+            with connections.transaction() as connection:
                 # Someone who writes may have locked a record: a search does not wait for it.
                 connection.execute("SET LOCAL lock_timeout = '20ms'")
                 connection.execute("SET LOCAL synchronous_commit = off")
@@ -185,11 +185,11 @@ def find_unembedded(
         " SELECT m.*, is_filled FROM embedder LEFT JOIN (SELECT scope, no, text_seq, kind, title, text, tags, data,"
         " (SELECT count(*) FROM missing) FROM missing ORDER BY stands_under, seq DESC LIMIT $3) AS m ON true"
     )
-    rows = connections.fetch(statement, values.list)
+    rows = connections.fetch(statement, values.list, for_caller=True)
     if not rows[0][-1]:
         connections = find_writer()  # it has to be noted first what lacks a vector
         fill(connections, embedder)
-        rows = connections.fetch(statement, values.list)
+        rows = connections.fetch(statement, values.list, for_caller=True)
     rows = [row[:-1] for row in rows if row[0] is not None]
     if not rows or rows[0][-1] > most:
         return None
@@ -222,7 +222,7 @@ def register(connections: Connections, name: str, width: int) -> int:
     number, dimensions, _ = _find(connections, name)
     if dimensions == width:
         return number
-    with connections.borrow() as connection, connection.transaction():
+    with connections.transaction() as connection:
         _register(connections, connection, name, width)
     return fill(connections, name)
 
@@ -265,7 +265,7 @@ def _find_filled(connections: Connections, name: str) -> int:
 
 def drop_vectors(connections: Connections, embedders: Sequence[int]) -> None:
     """Drop the vectors of some embedders, which then are not known any more."""
-    with connections.borrow() as connection, connection.transaction():
+    with connections.transaction() as connection:
         _drop(connections, connection, embedders)
 
 

@@ -18,8 +18,11 @@ from starlette.types import Receive, Scope, Send
 from ...content import ContentReader, FetchPolicy
 from ...conversations.conversations import Conversations
 from ...conversations.mirror import Mirror
+from ...conversations.projects import Project
 from ...engine.engine import Engine
 from ...text.jsonl import dump_line
+from ...values.records import Scope as MemoryScope
+from ...values.scopes import CONVERSATIONS, MODEL_USAGE
 from ..web.failures import FaultLog, RequestError, describe_failure, get_request_id, render_failure
 from ..web.overload import ServerLoad
 from ..web.workers import LONG_PATIENCE, Workers, end_workers, get_gone_check
@@ -176,8 +179,9 @@ class Door:
                 if refusal:
                     raise RequestError(403, refusal)
             do = partial(call.does, self._operations, request, caller)
-            # What a call that changes something reads, it reads where it is changed.
-            reply = do() if call.writes else self.conversations.engine.run_on_replica(do)
+            with self.conversations.engine.restrict(*_find_reach(request, caller)):
+                # What a call that changes something reads, it reads where it is changed.
+                reply = do() if call.writes else self.conversations.engine.run_on_replica(do)
         except Exception as error:  # every failure has its envelope, also an unexpected one
             failure = describe_failure(error)
             if failure.status >= 500:
@@ -199,6 +203,18 @@ class Door:
         # In a header: the envelope of an answer that is about to be complete is the same as that of one that is.
         headers = {DEGRADED: _make_ascii(reply.degraded)} if reply.degraded else None
         return Response(content, reply.status, headers, media_type="application/json")
+
+
+def _find_reach(request: BaseModel, caller: Caller) -> tuple[MemoryScope, ...]:
+    """The scopes that a call is about: those of its project, or of what its token is limited to; or all."""
+    if isinstance(request, ProjectRequest):
+        home = Project(app=request.app_id, name=request.project_id).scope
+    elif caller.token is not None and caller.token.app is not None:
+        home = CONVERSATIONS / caller.token.app
+        home = home if caller.token.project is None else home / caller.token.project
+    else:
+        return (MemoryScope(),)
+    return home, MODEL_USAGE
 
 
 def _make_ascii(sentence: str) -> str:

@@ -7,6 +7,7 @@ CREATE TABLE @state (
     one    boolean PRIMARY KEY DEFAULT true CHECK (one),
     store  text    NOT NULL DEFAULT replace(gen_random_uuid()::text, '-', ''),  -- tells this store from all others
     schema integer NOT NULL,
+    needs  integer NOT NULL,                    -- a cofio that does not know this step may not use the store
     fault  text    NOT NULL DEFAULT '',         -- why background work last failed
     copy   text                                 -- whose copy it is to be, and by which process, until it is whole
 );
@@ -19,10 +20,10 @@ CREATE TABLE @shared (
 
 CREATE SEQUENCE @change;                        -- numbers every change; one that comes late has a lower number
 
--- The time of the newest change and how many there were, by slots, of which two writers seldom have the same: the store's
--- time is the latest of them.
+-- The time of the newest change and how many there were, by slots, of which each writer takes one that no other has: the
+-- store's time is the latest of them.
 CREATE TABLE @moment (
-    slot    smallint PRIMARY KEY,
+    slot    integer  PRIMARY KEY,
     at      bigint   NOT NULL,
     changes bigint   NOT NULL
 ) WITH (fillfactor = 10);
@@ -38,9 +39,10 @@ CREATE TABLE @commit_mark (
 CREATE TABLE @scope (
     no     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     digest bytea  NOT NULL UNIQUE,              -- of the path, which may be too long for an index
-    path   bytea  NOT NULL                      -- each name followed by NUL
+    path   bytea  NOT NULL,                     -- each name followed by NUL
+    start  bytea  NOT NULL GENERATED ALWAYS AS (substring(path FROM 1 FOR 800)) STORED
 );
-CREATE INDEX scope_path ON @scope (substring(path FROM 1 FOR 800));
+CREATE INDEX scope_start ON @scope (start);     -- of a column: an expression would be of no use under row security
 
 CREATE TABLE @record (
     scope      bigint  NOT NULL,
@@ -96,10 +98,10 @@ CREATE TABLE @posting (
     PRIMARY KEY (scope, term, no) INCLUDE (words, count)
 );
 
--- How many records and words a scope has: the sum of its slots. Two writers seldom have the same slot.
+-- How many records and words a scope has: the sum of its slots, of which each writer takes one that no other has.
 CREATE TABLE @scope_size (
     scope   bigint   NOT NULL,
-    slot    smallint NOT NULL,
+    slot    integer  NOT NULL,
     records bigint   NOT NULL,
     words   bigint   NOT NULL,
     PRIMARY KEY (scope, slot)
@@ -205,3 +207,39 @@ CREATE TABLE @checkpoint_word (
     PRIMARY KEY (thread, no, term)
 );
 CREATE INDEX checkpoint_word_term ON @checkpoint_word (term, thread, no);
+
+-- Row-level security, which the setting row_security turns on. A transaction says in cofio.scopes what it may see: * for
+-- all, or the paths of scopes in hex with commas between. One that says nothing sees nothing.
+
+CREATE POLICY reach ON @scope USING (
+    (SELECT current_setting('cofio.scopes', true)) = '*' OR EXISTS (
+        SELECT FROM unnest(string_to_array(current_setting('cofio.scopes', true), ',')) AS prefix
+        WHERE path >= decode(prefix, 'hex') AND path < decode(prefix, 'hex') || '\xff'::bytea
+    )
+);
+CREATE POLICY reach ON @record USING (
+    (SELECT current_setting('cofio.scopes', true)) = '*' OR EXISTS (SELECT FROM @scope s WHERE s.no = record.scope)
+);
+CREATE POLICY reach ON @record_id USING (
+    (SELECT current_setting('cofio.scopes', true)) = '*' OR EXISTS (SELECT FROM @scope s WHERE s.no = record_id.scope)
+);
+CREATE POLICY reach ON @posting USING (
+    (SELECT current_setting('cofio.scopes', true)) = '*' OR EXISTS (SELECT FROM @scope s WHERE s.no = posting.scope)
+);
+CREATE POLICY reach ON @scope_size USING (
+    (SELECT current_setting('cofio.scopes', true)) = '*' OR EXISTS (SELECT FROM @scope s WHERE s.no = scope_size.scope)
+);
+CREATE POLICY reach ON @given USING (
+    (SELECT current_setting('cofio.scopes', true)) = '*' OR EXISTS (SELECT FROM @scope s WHERE s.no = given.scope)
+);
+CREATE POLICY reach ON @vector USING (
+    (SELECT current_setting('cofio.scopes', true)) = '*' OR EXISTS (SELECT FROM @scope s WHERE s.no = vector.scope)
+);
+CREATE POLICY reach ON @unembedded USING (
+    (SELECT current_setting('cofio.scopes', true)) = '*' OR EXISTS (SELECT FROM @scope s WHERE s.no = unembedded.scope)
+);
+-- Threads belong to no scope.
+CREATE POLICY reach ON @thread USING ((SELECT current_setting('cofio.scopes', true)) = '*');
+CREATE POLICY reach ON @checkpoint USING ((SELECT current_setting('cofio.scopes', true)) = '*');
+CREATE POLICY reach ON @pending USING ((SELECT current_setting('cofio.scopes', true)) = '*');
+CREATE POLICY reach ON @checkpoint_word USING ((SELECT current_setting('cofio.scopes', true)) = '*');
