@@ -184,7 +184,7 @@ def test_what_a_transaction_may_see_ends_with_it(engine: Engine, server: Role) -
 def test_rows_out_of_sight_are_not_changed(engine: Engine, server: Role) -> None:
     mine, theirs = fill(engine)
     with server.connect("*") as connection:
-        numbers = dict(connection.execute("SELECT id, scope FROM record_id").fetchall())
+        numbers: dict[str, int] = dict(connection.execute("SELECT id, scope FROM record_id").fetchall())
     here, there = numbers[mine.id], numbers[theirs.id]
     before = [*engine.export()]
     for statement in (
@@ -204,7 +204,7 @@ def test_rows_out_of_sight_are_not_changed(engine: Engine, server: Role) -> None
 def test_rows_are_not_written_out_of_sight(engine: Engine, server: Role) -> None:
     mine, theirs = fill(engine)
     with server.connect("*") as connection:
-        numbers = dict(connection.execute("SELECT id, scope FROM record_id").fetchall())
+        numbers: dict[str, int] = dict(connection.execute("SELECT id, scope FROM record_id").fetchall())
     there = numbers[theirs.id]
     for statement in (
         f"UPDATE record SET scope = {there}",
@@ -255,10 +255,10 @@ def test_who_is_restricted_finds_nothing_else_by_any_verb(engine: Engine) -> Non
         assert theirs.id not in engine.ids(theirs.id[:1], limit=100)
         assert all(record.scope in MINE for record in engine.export())
         for mode in ("keyword", "semantic", "hybrid"):
-            hits = engine.search(Query("walrus", mode=mode, floor=0.0, limit=100))  # type: ignore[arg-type]
+            hits = engine.search(Query("walrus", mode=mode, floor=0.0, limit=100))
             assert hits
             assert all(hit.record.scope in MINE for hit in hits)
-            assert not engine.search(Query("walrus", mode=mode, scope=THEIRS, floor=0.0))  # type: ignore[arg-type]
+            assert not engine.search(Query("walrus", mode=mode, scope=THEIRS, floor=0.0))
         assert [hit.record.id for hit in engine.nearest([1.0, 0.0])] == [mine.id]
         assert engine.checkpoints.load("library", "t", "c") is None
         assert engine.same(THEIRS / "web", "has no vector yet") is None

@@ -147,6 +147,9 @@ class CheckpointRows(Protocol):
     def insert(self, thread: ThreadKey, new: NewCheckpoint) -> CheckpointRow:
         """Add a checkpoint to a thread, which is made if need be."""
 
+    def restore(self, stored: StoredCheckpoint) -> int:
+        """Add a checkpoint to a thread as it was stored elsewhere, with a row of its own; which it is."""
+
     def rebase(self, row: int, base: int | None, depth: int, body: bytes) -> None:
         """Store a checkpoint's state as a change of another."""
 

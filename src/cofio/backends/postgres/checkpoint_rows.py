@@ -11,7 +11,7 @@ from typing import Any
 
 from psycopg import errors
 
-from ..checkpoint_interface import CheckpointRow, Link, NewCheckpoint, PendingWrite, ThreadKey
+from ..checkpoint_interface import CheckpointRow, Link, NewCheckpoint, PendingWrite, StoredCheckpoint, ThreadKey
 from ..store_time import SLACK
 from .conditions import digest
 from .database import Connection, Connections, Cursor
@@ -209,6 +209,11 @@ class PostgresCheckpoints:
     def _correct_time(self) -> None:
         """Set back the store's time when a clock that was ahead has been corrected."""
         self._run(f"{CORRECT_TIME} AND at > $1 + {SLACK}", self._now)
+
+    def restore(self, stored: StoredCheckpoint) -> int:
+        """Add a checkpoint as it was stored elsewhere."""
+        thread, _, which, parent, base, *rest = stored
+        return self._insert(self._make_thread(thread), which, parent, base, *rest)
 
     def rebase(self, row: int, base: int | None, depth: int, body: bytes) -> None:
         """Store a checkpoint's state as a change of another."""

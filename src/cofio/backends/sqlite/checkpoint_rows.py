@@ -38,7 +38,7 @@ _FOR_SAVE = (
 _NEXT_ROW = "1 + max((SELECT no FROM checkpoint_gone), ifnull((SELECT max(no) FROM checkpoint), 0))"
 _COLUMNS = "no, thread, id, parent, base, depth, place, created_at, expires_at, metadata, body"
 _VALUES = f"INSERT INTO checkpoint ({_COLUMNS}) VALUES ({{}}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_INSERT, _RESTORE = _VALUES.format(_NEXT_ROW), _VALUES.format("?")
+_INSERT, _LOAD = _VALUES.format(_NEXT_ROW), _VALUES.format("?")
 _APPEND = (
     f"INSERT INTO checkpoint ({_COLUMNS})"
     f" SELECT {_NEXT_ROW}, thread_.no, ?4, ?5, ?6, ?7, ?8, ?9, NULL, ?10, ?11 FROM thread AS thread_"
@@ -193,10 +193,15 @@ class SqliteCheckpoints:
             self._connection.execute("UPDATE state SET updated = ?1 WHERE updated < ?1", (created_at,))
         return row
 
-    def restore(self, stored: StoredCheckpoint) -> None:
-        """Add a checkpoint as it was stored elsewhere, under the same number."""
+    def restore(self, stored: StoredCheckpoint) -> int:
+        """Add a checkpoint as it was stored elsewhere."""
+        thread, _, *rest = stored
+        return self._insert(self._make_thread(thread), *rest)
+
+    def load(self, stored: StoredCheckpoint) -> None:
+        """Add a checkpoint of another store to its copy, under the same number."""
         thread, row, *rest = stored
-        self._connection.execute(_RESTORE, (row, self._make_thread(thread), *rest))
+        self._connection.execute(_LOAD, (row, self._make_thread(thread), *rest))
 
     def rebase(self, row: int, base: int | None, depth: int, body: bytes) -> None:
         """Store a checkpoint's state as a change of another."""

@@ -75,7 +75,7 @@ class SqliteLoader:
             _store_records(transaction, [part for part in parts if isinstance(part, StoredRecord)])
             for part in parts:
                 if isinstance(part, StoredCheckpoint):
-                    transaction.checkpoints.restore(part)
+                    transaction.checkpoints.load(part)
                 elif isinstance(part, StoredPending):
                     transaction.checkpoints.write_pending(part.thread, part.id, [(part.write, False)])
             transaction.finish()
