@@ -166,7 +166,11 @@ class CandidateQuery:
         )
 
     def _read_record(self, row: str) -> str:
-        """SQL of the record that a row is of, if it is within bounds, whatever its scope."""
+        """SQL of the record that a row is of, if it is within bounds, whatever its scope.
+
+        With a limit, so that rows are always looked up one by one and stay in their order.
+        """
         return (
             f"SELECT {CANDIDATE} FROM @record r WHERE r.scope = {row}.scope AND r.no = {row}.no AND {self._condition}"
+            " LIMIT 1"
         )

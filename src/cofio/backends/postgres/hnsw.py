@@ -28,6 +28,7 @@ ROUNDING = 1e-6
 NEIGHBOURS = 10
 DEPTH = 100  # rows that a search asks for, at least
 LOOK_EVERY = 60.0  # seconds between two looks whether there is something to do
+MOST_STEPS = 100  # that are taken at a time
 REST = 600.0  # seconds in which it is not tried again after it failed
 LINKS, BUILD_BREADTH = 16, 100
 _OWNED = "c.relnamespace = (SELECT o.relnamespace FROM pg_class o WHERE o.oid = '@state'::regclass)"
@@ -46,7 +47,8 @@ SELECT c.relname, i.indisvalid, greatest(c.reltuples, 0)::bigint, EXISTS (
 """
 _EMBEDDERS = f"""
 SELECT e.no, e.dimensions, e.breadth, e.vectors,
-       (SELECT count(*) FROM (SELECT FROM @vector v WHERE v.embedder = e.no LIMIT $1) AS v) >= $1
+       e.breadth IS NOT NULL
+       OR (SELECT count(*) FROM (SELECT FROM @vector v WHERE v.embedder = e.no LIMIT $1) AS v) >= $1
 FROM @embedder e WHERE e.dimensions BETWEEN 1 AND {MOST_DIMENSIONS}
 """
 # Whether there is an index of this number, and no part of it is unfinished. ` is the character after _.
@@ -78,6 +80,7 @@ class _Embedder(NamedTuple):
     vectors: int
     """How many there were when that was measured."""
     is_large: bool
+    """Whether there are enough for an index, or there was one."""
 
 
 class _Index(NamedTuple):
@@ -107,9 +110,10 @@ class VectorIndexes:
         try:
             with self._connections.transaction() as connection:
                 # Not by a lock of the session: behind a pooler, the next statement may be in another session.
-                if self._claim(connection):
-                    while (step := self._find_step()) is not None:
-                        step()
+                steps = MOST_STEPS if self._claim(connection) else 0
+                while steps and (step := self._find_step()) is not None:
+                    step()
+                    steps -= 1
         except Unavailable:
             self._look_at = time.monotonic() + REST
             raise
@@ -134,7 +138,7 @@ class VectorIndexes:
             if name not in names or not index.is_valid:  # its embedder is gone, or the process that made it
                 return partial(self._drop, name)
         for name, (embedder, address) in names.items():
-            if name not in indexes and (embedder.is_large or embedder.breadth is not None):
+            if name not in indexes and embedder.is_large:
                 return partial(self._build, name, address, embedder)
         for embedder in embedders:
             vectors = sum(
