@@ -226,6 +226,7 @@ def test_a_folder_that_is_full_is_a_clear_error_and_the_next_run_goes_on(folder:
     assert done.stderr.startswith("cofio: ")
     assert "Traceback" not in done.stderr
     assert str(target) in done.stderr
+    assert "the same copy again does the rest" in done.stderr
     copy_store(folder, target)
     assert describe(target) == describe(folder)
 
@@ -328,7 +329,7 @@ def test_others_may_write_to_the_source_and_the_copy_is_of_one_moment(
     written = list[str]()
 
     def write(what: str, done: int, total: int) -> None:
-        if what == "copy" and not written:
+        if what == "copy" and done and not written:
             with open_memory(folder) as engine:
                 written.append(engine.write(HERE, text="meanwhile").id)
 
@@ -352,7 +353,7 @@ def test_a_lost_connection_is_a_clear_error_and_the_next_run_goes_on(
     lost = list[int]()
 
     def lose(what: str, done: int, total: int) -> None:
-        if what == "copy" and not lost:
+        if what == "copy" and done and not lost:
             lost.append(1)
             with psycopg.connect(postgres.find_url(), autocommit=True) as admin:
                 admin.execute(

@@ -132,6 +132,8 @@ def copy(source: Backend, target: Loader, progress: Progress | None = None) -> I
     numbers = source.maintenance.stats(None)
     identity = source.identity()  # before: what is written meanwhile is not in the copy
     total = numbers.records + numbers.checkpoints
+    if progress:
+        progress("copy", 0, total)
     carried = _carry(source, target, lambda done: progress and progress("copy", done, max(done, total)))
     copied = Inventory()
     with closing(target.dump()) as parts:

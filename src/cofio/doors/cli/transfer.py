@@ -46,8 +46,20 @@ def backup(args: Namespace) -> int:
 def copy(args: Namespace) -> int:
     """Copy a memory to another address."""
     source, target = StoreAddress.parse(args.source), StoreAddress.parse(args.target)
+    is_begun = False
     with Bar("copy") as bar:
-        copied = copy_store(source, target, bar)
+
+        def report(stage: str, done: int, total: int) -> None:
+            nonlocal is_begun
+            is_begun = True
+            bar(stage, done, total)
+
+        try:
+            copied = copy_store(source, target, report)
+        except (Unavailable, KeyboardInterrupt):
+            if is_begun:
+                note("what was copied stays, and the same copy again does the rest")
+            raise
     choose_output(as_json=args.json).print_done(
         f"copied {copied} to {target}", copied=str(target), records=copied.records, vectors=copied.vectors,
         checkpoints=copied.checkpoints,
