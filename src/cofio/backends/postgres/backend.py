@@ -108,7 +108,8 @@ class PostgresBackend:
 
     def verify(self) -> None:
         """Verify that the store is there, and is one that this version may use."""
-        self._server.check_needs(self._connections.fetch("SELECT needs FROM @state")[0][0])
+        for (needs,) in self._connections.fetch("SELECT needs FROM @state"):
+            self._server.check_needs(needs)
 
     def identity(self) -> Identity:
         """Which store this is, and how far it has come."""

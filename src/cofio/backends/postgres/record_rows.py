@@ -39,7 +39,7 @@ _GENERATION = "coalesce(pg_relation_filenode('@save')::bigint, 0)"
 _SET_REACH = "set_config('cofio.scopes', $1, true)"
 OPEN_SNAPSHOT = f"SELECT {_SET_REACH}, {_GENERATION}, coalesce(max(at), 0) FROM @moment"
 OPEN_TRANSACTION = (
-    f"SELECT pg_current_xact_id()::text, (SELECT needs FROM @state), {_SET_REACH}, {_GENERATION},"
+    f"SELECT pg_current_xact_id()::text, coalesce((SELECT needs FROM @state), 0), {_SET_REACH}, {_GENERATION},"
     " coalesce(max(at), 0) FROM @moment"
 )
 # A slot that no other writer has at the moment, or a new one: there are as many as have ever written at once.
