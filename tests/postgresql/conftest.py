@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from cofio.config.address import StoreAddress
@@ -18,3 +19,10 @@ def store(tmp_path: Path) -> Iterator[StoreAddress]:
     address = postgres.make_address(tmp_path)
     yield address
     postgres.remove(address)
+
+
+@pytest.fixture
+def admin() -> Iterator[psycopg.Connection]:
+    """The superuser's connection."""
+    with psycopg.connect(postgres.find_url(), autocommit=True) as connection:
+        yield connection

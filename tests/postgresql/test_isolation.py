@@ -73,13 +73,6 @@ def count_rows(role: Role, scopes: str | None) -> dict[str, int]:
 
 
 @pytest.fixture
-def admin() -> Iterator[psycopg.Connection]:
-    """The superuser's connection."""
-    with psycopg.connect(postgres.find_url(), autocommit=True) as connection:
-        yield connection
-
-
-@pytest.fixture
 def make_role(admin: psycopg.Connection, store: StoreAddress) -> Iterator[Callable[..., Role]]:
     """Makes a user of the database who is no superuser."""
     made: list[str] = []
@@ -234,6 +227,21 @@ def test_every_table_is_under_row_security_or_is_known_to_hold_nobodys_own(
     ).fetchall()
     assert {name for name, is_secured, _ in rows if not is_secured} == SHARED_TABLES.keys()
     assert {name: count for name, _, count in rows if count} == dict.fromkeys((*SCOPE_TABLES, *THREAD_TABLES), 1)
+
+
+def test_partitions_show_their_rows_through_their_table_alone(owner: Role) -> None:
+    store = StoreAddress(url=f"{owner.store.spell()}&partitions=2")
+    with Engine.open(store, settings=SECURE, embedder=HashedEmbedder()) as engine:
+        fill(engine)
+        with engine.restrict(MINE):
+            assert engine.count() == 3
+            assert len(engine.search(Query("walrus", floor=0.0))) == 2
+        assert engine.check() == []
+    for scopes, expected in (("*", [6, 0, 0]), (MINE.path.hex(), [3, 0, 0]), (None, [0, 0, 0])):
+        with owner.connect(scopes) as connection:
+            tables = ("record", "record_0", "record_1")
+            found = [connection.execute(f"SELECT FROM {table}".encode()).rowcount for table in tables]
+        assert found == expected
 
 
 # The engine.

@@ -113,13 +113,6 @@ def store(tmp_path: Path) -> Iterator[StoreAddress]:
     remove(address)
 
 
-@pytest.fixture
-def admin() -> Iterator[psycopg.Connection]:
-    """The superuser's connection."""
-    with psycopg.connect(postgres.find_url(), autocommit=True) as connection:
-        yield connection
-
-
 def get_schema(address: StoreAddress) -> str:
     """The schema of a store."""
     return ServerAddress.parse(address.spell()).schema

@@ -157,8 +157,8 @@ class PostgresBackend:
 
     def verify(self) -> None:
         """Verify that the store is there, and is one that this version may use."""
-        rows = self._connections.fetch_once("SELECT needs FROM @state", patience=VERIFY_PATIENCE)
-        self._server.check_needs(rows[0][0])
+        for (needs,) in self._connections.fetch_once("SELECT needs FROM @state", patience=VERIFY_PATIENCE):
+            self._server.check_needs(needs)
 
     def identity(self) -> Identity:
         """Which store this is, and how far it has come."""

@@ -41,7 +41,8 @@ _GENERATION = (
 )
 OPEN_SNAPSHOT = f"SELECT {_GENERATION} AS generation, coalesce(max(at), 0) AS at FROM @moment"
 OPEN_TRANSACTION = (
-    f"SELECT (SELECT needs FROM @state) AS needs, {_GENERATION} AS generation, coalesce(max(at), 0) AS at FROM @moment"
+    f"SELECT coalesce((SELECT needs FROM @state), 0) AS needs, {_GENERATION} AS generation,"
+    " coalesce(max(at), 0) AS at FROM @moment"
 )
 # A slot that no other writer has at the moment, or a new one: there are as many as have ever written at once.
 _NEW_SLOT = "floor(random() * 2147483647)::integer"
