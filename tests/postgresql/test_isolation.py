@@ -285,12 +285,13 @@ def test_who_is_restricted_changes_nothing_else(engine: Engine) -> None:
             with pytest.raises(NotFound):
                 change(theirs.id)
         assert engine.drop(THEIRS) == 0
-        for write in (
+        writes: tuple[Callable[[], Record], ...] = (
             lambda: engine.write(THEIRS / "web", text="here I am"),
             lambda: engine.write(THEIRS / "new", text="here I am"),
             lambda: engine.put(THEIRS / "web", "k", text="mine now"),
             lambda: engine.move(mine.id, scope=THEIRS / "web"),
-        ):
+        )
+        for write in writes:
             with pytest.raises(Unavailable, match="outside of the scopes of its caller"):
                 write()
         engine.edit(mine.id, text="changed by its owner")
@@ -436,13 +437,14 @@ def test_no_filter_owner_or_name_shows_what_is_another_s(rest: tuple[Api, dict[s
         status, text = post(api, "get", {"memory_type": "episode", "user_id": owner, **place}, headers)
         assert status in (200, 422), text
         assert "Bob" not in text
+    calls: dict[str, dict[str, Any]] = {
+        "search": {"query": "climbing", "user_id": "alice"},
+        "get": {"memory_type": "episode", "user_id": "alice"},
+        "delete": {"all": True}, "jobs": {}, "flush": {"session_id": "open"},
+    }  # fmt: skip
     for app in ("bank", "Bank", "shop/../bank", "shop\u0000", "*", ""):
         for project in ("web", "*", "web\u0000", "ｗeb"):
-            for call, body in (
-                ("search", {"query": "climbing", "user_id": "alice"}),
-                ("get", {"memory_type": "episode", "user_id": "alice"}),
-                ("delete", {"all": True}), ("jobs", {}), ("flush", {"session_id": "open"}),
-            ):  # fmt: skip
+            for call, body in calls.items():
                 for version in ("v2", "v1"):
                     status, text = post(api, call, {**body, "app_id": app, "project_id": project}, headers, version)
                     assert status in (403, 422), text
