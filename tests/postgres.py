@@ -48,6 +48,13 @@ def make_address(folder: Path) -> StoreAddress:
     return StoreAddress(url=f"{url}?schema={name_schema(folder)}")
 
 
+def log_in(address: StoreAddress, user: str, password: str = "") -> StoreAddress:
+    """Return the address of the same store for another user."""
+    scheme, _, rest = address.spell().partition("://")
+    who = f"{user}:{password}" if password else user
+    return StoreAddress(url=f"{scheme}://{who}@{rest.partition('@')[2]}")
+
+
 def get_schema(address: StoreAddress) -> str:
     """Return the schema of a store."""
     return address.spell().partition("?schema=")[2]

@@ -11,6 +11,13 @@ import pytest
 from cofio.config.address import StoreAddress
 
 from .. import postgres
+from ..conftest import BACKENDS, BackendUnderTest
+
+
+@pytest.fixture(scope="session")
+def backend_under_test() -> BackendUnderTest:
+    """The backend that all stores here are on."""
+    return next(backend for backend in BACKENDS if backend.name == "postgres")
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 
 from cofio.backends import rules
-from cofio.backends.postgres.conditions import ALL_SCOPES
 from cofio.backends.postgres.database import Connection, Connections, FirstAnswer, ServerAddress
 from cofio.backends.postgres.record_rows import OPEN_TRANSACTION, PostgresTransaction
 from cofio.config.address import StoreAddress
@@ -22,7 +21,7 @@ class OpenWrite:
     def __init__(self, connections: Connections, connection: Connection) -> None:
         connection.execute("BEGIN")
         connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-        opening = FirstAnswer(connections.execute(connection, OPEN_TRANSACTION, (ALL_SCOPES,)))
+        opening = FirstAnswer(connections.execute(connection, OPEN_TRANSACTION))
         self._connection = connection
         self.rows = PostgresTransaction(connections, connection, opening, datetime.now(UTC))
 

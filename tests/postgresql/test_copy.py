@@ -391,7 +391,7 @@ def test_the_command_says_what_was_copied_and_no_password(
     folder: StoreAddress, store: StoreAddress, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill(folder, 8)
-    address = store.spell().replace("postgres@", "postgres:secret@")
+    address = postgres.log_in(store, "postgres", "secret").spell()
     assert main(["copy", folder.spell(), address]) == 0
     assert main(["copy", folder.spell(), address]) == 1
     said = capsys.readouterr()

@@ -32,6 +32,8 @@ SHARED_TABLES = {
     "state": "which store it is, its schema, and why background work last failed",
     "moment": "the time of the newest change and how many there were, of all scopes together",
     "embedder": "the names of the embedders",
+    "shared": "what all servers have in common: digests of tokens, settings",
+    "commit_mark": "random numbers of the last transactions",
 }
 """The tables that are under no row security, with what is in them."""
 
@@ -80,7 +82,7 @@ def make_role(admin: psycopg.Connection, store: StoreAddress) -> Iterator[Callab
     def make(name: str, rights: str = "") -> Role:
         admin.execute(f"CREATE ROLE {name} LOGIN NOSUPERUSER {rights}".encode())
         made.append(name)
-        return Role(name, StoreAddress(url=store.spell().replace("postgres@", f"{name}@")))
+        return Role(name, postgres.log_in(store, name))
 
     yield make
     postgres.remove(store)

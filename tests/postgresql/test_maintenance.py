@@ -87,7 +87,7 @@ def test_the_password_is_in_the_environment_and_never_among_the_arguments(
     )
     own.chmod(0o755)
     monkeypatch.setenv("PATH", f"{own.parent}{os.pathsep}{os.environ['PATH']}")
-    address = store.spell().replace("postgres@", "postgres:secret@")
+    address = postgres.log_in(store, "postgres", "secret").spell()
     assert main(["--store", address, "backup", str(tmp_path / "memory.dump")]) == 0
     *_, arguments, variable = said.read_text().splitlines()
     assert variable == "PGPASSWORD=secret"
@@ -157,7 +157,7 @@ def test_a_user_without_rights_is_told_what_the_owner_runs(engine: Engine, store
         f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}",
     )  # fmt: skip
     try:
-        address = store.spell().replace("postgres@", f"{role}:x@")
+        address = postgres.log_in(store, role, "x").spell()
         with Engine.open(address, settings=QUIET) as limited:
             (warning,) = [each for each in limited.examine().warnings if "may not" in each]
             assert warning.endswith(f'GRANT ALL ON ALL TABLES IN SCHEMA "{schema}" TO "{role}"')

@@ -31,6 +31,7 @@ from ..contract.test_backend import (  # noqa: F401
 from ..contract.test_bounds import test_searches_with_other_bounds_never_mix  # noqa: F401
 from ..contract.test_checkpoints import (  # noqa: F401
     checkpoints,
+    others,
     test_a_copy_goes_its_own_way,
     test_a_search_finds_where_something_was_first_said,
     test_a_state_comes_back_as_it_was_saved,
@@ -61,7 +62,18 @@ from ..contract.test_vectors import test_a_record_is_found_by_a_text_of_like_mea
 
 COUNT = 3
 QUIET = Settings(background=False, embedder="none", sync="normal")
-UNSPREAD = {"state", "moment", "embedder", "scope", "thread", "checkpoint", "pending", "checkpoint_word"}
+UNSPREAD = {
+    "state",
+    "shared",
+    "moment",
+    "commit_mark",
+    "embedder",
+    "scope",
+    "thread",
+    "checkpoint",
+    "pending",
+    "checkpoint_word",
+}
 """The tables that are not partitioned: small, or by thread, which Citus could spread by."""
 FIRST = {**PARTITION_KEYS, "checkpoint": "thread", "pending": "thread", "checkpoint_word": "thread"}
 """The column that the keys of each table begin with."""

@@ -29,7 +29,7 @@ def role(tmp_path: Path) -> Iterator[StoreAddress]:
         admin.execute(f"DROP ROLE IF EXISTS {ROLE}".encode())
         admin.execute(f"CREATE ROLE {ROLE} LOGIN".encode())
         admin.execute(f"CREATE SCHEMA {postgres.name_schema(tmp_path)} AUTHORIZATION {ROLE}".encode())
-    address = StoreAddress(url=postgres.make_address(tmp_path).spell().replace("postgres@", f"{ROLE}@"))
+    address = postgres.log_in(postgres.make_address(tmp_path), ROLE)
     yield address
     postgres.remove(address)
     set_for_role("RESET ALL")
