@@ -147,6 +147,7 @@ LONG = {
     "doors/animus/test_process.py::test_a_hundred_processes_on_one_project_lose_nothing": "a hundred processes",
     "doors/animus/test_process.py::test_it_is_gone_within_a_second": "eight processes with the model",
     "doors/mcp/test_process.py::test_it_is_gone_within_a_second_of_stdin_closing": "four processes with the model",
+    "doors/memory_tool/test_paths.py::test_a_command_reaches_the_canonical_file_of_its_path_and_no_other": "250 paths",
 }
 """What takes too long to run on every backend each time: it runs on a folder, and on all in `make torture`."""
 
