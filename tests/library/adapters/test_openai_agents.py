@@ -138,6 +138,7 @@ def test_tool_calls_come_back_as_they_were(endpoint: Endpoint, opening: Opening,
 def test_every_door_finds_what_was_said(memory: Engine) -> None:
     session = CofioSession("ada", memory)
     wait(session.add_items(said("The lighthouse keeper is called Tove.", "I like pears.")))
+    memory.settle()
     (first, *_) = memory.search("Who keeps the lighthouse?")
     record = first.record
     assert record.text == "The lighthouse keeper is called Tove."

@@ -133,7 +133,7 @@ class PostgresMaintenance:
             )
         )
         index = sizes.get("posting", 0) + sizes.get("scope_size", 0)
-        vector = sizes.get("vector", 0) + sizes.get("unembedded", 0)
+        vector = sizes.get("vector", 0) if any(count for _, count in vectors) else 0  # an empty table has pages, too
         return Stats(
             store=self._address,
             records=records - expired,
