@@ -220,6 +220,7 @@ def test_a_vault_can_be_adopted(cofio: Cofio, store: Path, default_store: StoreA
 def test_what_is_turned_on_and_off_is_said_as_it_is_written(
     cofio: Cofio, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("COFIO_VAULT")
     (store / "cofio.toml").write_text("vault = false\n")
     told = cofio("vault", "status").err
     assert "`vault = true` in cofio.toml" in told

@@ -115,9 +115,14 @@ class PostgresSearcher:
         """Return records that have no vector of their present text."""
         self._leave_snapshot()
         return find_unembedded(
-            self._connections, embedder, self._bounds, to_micros(self._clock()), self._find_writer, limit=limit,
+            self._connections, embedder, self._bounds, to_micros(self._clock()), self._go_to_writer, limit=limit,
             most=most,
         )  # fmt: skip
+
+    def _go_to_writer(self) -> Connections:
+        """Return connections on which something can be changed; the search goes on there, and sees it."""
+        self._connections = self._find_writer()
+        return self._connections
 
     def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:
         """Return the records near these under the same parent, but for those already weighed as candidates."""
