@@ -152,16 +152,23 @@ class CandidateQuery:
 
     def _compare_all(self, vector: str, condition: str) -> str:
         """SQL of the nearest of all vectors within bounds."""
-        cosine = f"-(v.data <#> {vector}) AS cosine"
         of_scopes = f"v.scope = ANY({self._scopes}) AND v.embedder = (SELECT embedder FROM way){condition}"
-        if self._bounds.filter is not None:  # it may leave few: they are looked for first
-            return (
-                f"SELECT {cosine}, {CANDIDATE} FROM @vector v JOIN @record r ON r.scope = v.scope AND r.no = v.no"
-                f" WHERE {of_scopes} AND {self._condition} ORDER BY cosine DESC, no DESC LIMIT {self._depth}"
-            )
+        if self._bounds.filter is None:
+            return self._compare_one_by_one(vector, of_scopes)
+        # A filter may leave few of many: those are looked for first, and their vectors compared.
+        is_small = f"(SELECT records FROM size) < {hnsw.LARGE}"
         return (
-            f"SELECT n.cosine, r.* FROM (SELECT v.scope, v.no, {cosine} FROM @vector v WHERE {of_scopes}"
-            f" ORDER BY cosine DESC, no DESC) AS n CROSS JOIN LATERAL ({self._read_record('n')}) AS r"
+            f"({self._compare_one_by_one(vector, f'{of_scopes} AND {is_small}')}) UNION ALL ("
+            f"SELECT -(v.data <#> {vector}) AS cosine, {CANDIDATE} FROM @vector v JOIN @record r"
+            f" ON r.scope = v.scope AND r.no = v.no WHERE {of_scopes} AND NOT {is_small} AND {self._condition}"
+            f" ORDER BY cosine DESC, no DESC LIMIT {self._depth})"
+        )
+
+    def _compare_one_by_one(self, vector: str, condition: str) -> str:
+        """SQL that goes through the vectors from the nearest on until enough of their records are within bounds."""
+        return (
+            f"SELECT n.cosine, r.* FROM (SELECT v.scope, v.no, -(v.data <#> {vector}) AS cosine FROM @vector v"
+            f" WHERE {condition} ORDER BY cosine DESC, no DESC) AS n CROSS JOIN LATERAL ({self._read_record('n')}) AS r"
             f" ORDER BY n.cosine DESC, n.no DESC LIMIT {self._depth}"
         )
 
