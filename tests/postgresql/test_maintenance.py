@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,7 +37,8 @@ def engine(store: StoreAddress) -> Iterator[Engine]:
 @pytest.fixture
 def tools(monkeypatch: pytest.MonkeyPatch) -> Path:
     """PostgreSQL's programs, on the PATH."""
-    found = servers.find_postgresql().folder
+    installed = shutil.which("pg_restore") if os.environ.get("COFIO_TEST_POSTGRESQL") else None
+    found = Path(installed).parent if installed else servers.find_postgresql().folder  # a newer one may not suit the server
     monkeypatch.setenv("PATH", f"{found}{os.pathsep}{os.environ['PATH']}")
     return found
 
