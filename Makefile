@@ -41,7 +41,7 @@ bench: .venv/.model .venv/.dev
 	@$(BIN)/python -m benchmarks.checkpoints
 	@$(BIN)/python -m benchmarks.install
 
-torture: .venv/.model .venv/.dev .strace/installed
+torture: .venv/.model .venv/.dev .strace/installed .pgbouncer/installed
 	@COFIO_TORTURE=1 $(BIN)/python -m pytest -q --timeout 14400 tests/faults tests/network tests/everywhere \
 		tests/postgresql
 

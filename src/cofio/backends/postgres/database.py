@@ -294,10 +294,12 @@ class Connections:
                 result = work()
             except psycopg.Error as error:
                 tries += 1
+                is_late = time.monotonic() - began > PATIENCE
                 if is_lost(error):
-                    if self._outage.note(error) > PATIENCE:
+                    if self._outage.note() > PATIENCE or is_late:
+                        self._outage.report(error)
                         raise
-                elif not is_passing(error) or tries >= TRIES or time.monotonic() - began > PATIENCE:
+                elif not is_passing(error) or tries >= TRIES or is_late:
                     raise
             else:
                 self._outage.end()
@@ -384,16 +386,19 @@ class Outage:
         self._noted = 0.0
         self._is_logged = False
 
-    def note(self, error: psycopg.Error) -> float:
-        """Note that the server is away, and return for how many seconds it has been; a long one is logged, once."""
+    def note(self) -> float:
+        """Note that the server is away, and return for how many seconds it has been."""
         now = time.monotonic()
         if self._began is None or now - self._noted > PATIENCE:  # nobody has asked since
             self._began = now
         self._noted = now
-        if now - self._began > PATIENCE and not self._is_logged:
+        return now - self._began
+
+    def report(self, error: psycopg.Error) -> None:
+        """Log why callers are told that it is away, once."""
+        if not self._is_logged:
             self._is_logged = True
             _log.error("the database cannot be reached: %s", error)
-        return now - self._began
 
     def end(self) -> None:
         """Note that it is there."""
