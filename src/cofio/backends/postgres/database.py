@@ -25,7 +25,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from ...values.errors import Invalid, Unavailable
-from .failures import OF_OTHER_SESSION, UNKNOWN, is_lost, is_passing, translate_errors
+from .failures import OF_OTHER_SESSION, UNKNOWN, is_lost, is_passing, quote, translate_errors
 
 _log = logging.getLogger("cofio.store")
 T = TypeVar("T")
@@ -270,7 +270,7 @@ class Connections:
         except psycopg.Error as error:
             raise Unavailable(
                 f"the connection was lost while a change was committed, and the database does not say whether it was"
-                f" ({error}): read it before you try again",
+                f" ({quote(error)}): read it before you try again",
                 public=UNKNOWN,
             ) from error
         if not found:
@@ -398,7 +398,7 @@ class Outage:
         """Log why callers are told that it is away, once."""
         if not self._is_logged:
             self._is_logged = True
-            _log.error("the database cannot be reached: %s", error)
+            _log.error("the database cannot be reached: %s", quote(error))
 
     def end(self) -> None:
         """Note that it is there."""
