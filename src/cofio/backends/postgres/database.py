@@ -25,7 +25,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from ...values.errors import Invalid, Unavailable
-from .failures import OF_OTHER_SESSION, UNKNOWN, is_lost, is_passing, quote, translate_errors
+from .server_errors import OF_OTHER_SESSION, UNKNOWN, is_lost, is_passing, quote, translate_errors
 
 _log = logging.getLogger("cofio.store")
 T = TypeVar("T")
@@ -226,7 +226,7 @@ class Connections:
             return self._retry(lambda: self._run_once(opening, work))
 
     def forget_marks(self) -> None:
-        """Remove the marks of transactions that nobody asks for any more."""
+        """Remove the marks of transactions that are too old to be asked for."""
         self.fetch(_FORGET_MARKS)
 
     def _run_once(self, opening: str, work: Callable[[Connection, FirstAnswer], T]) -> T:
@@ -389,7 +389,7 @@ class Outage:
     def note(self) -> float:
         """Note that the server is away, and return for how many seconds it has been."""
         now = time.monotonic()
-        if self._began is None or now - self._noted > PATIENCE:  # nobody has asked since
+        if self._began is None or now - self._noted > PATIENCE:  # no call has failed for long
             self._began = now
         self._noted = now
         return now - self._began
