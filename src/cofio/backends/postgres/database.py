@@ -365,6 +365,8 @@ class Connections:
     def _configure(self, connection: Connection) -> None:
         # Whatever the default of the user is; it is sent with the next BEGIN.
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        if connection.info.parameter_status("standard_conforming_strings") != "on":
+            connection.execute("SET standard_conforming_strings = on")  # or lists of bytes arrive as others
         if self._prepare_after is not None:  # else the session is not this connection's alone
             connection.execute(_KEEP_ALIVE)
 
