@@ -140,7 +140,7 @@ def test_marks_of_transactions_are_removed_after_an_hour(server: Server, direct:
 def test_many_changes_in_one_commit_are_made_together(proxy: Proxy, direct: Engine, engine: Engine) -> None:
     for how in ("cut", "drop answer"):
         before = direct.count()
-        proxy.arm(how)  # type: ignore[arg-type]  # each is one of them
+        proxy.arm(how)
         engine.write_many([Draft(scope=HERE, text=f"{how} {number}") for number in range(50)])
         assert direct.count() == before + 50
     assert direct.check() == []
