@@ -42,7 +42,7 @@ bench: .venv/.model .venv/.dev
 	@$(BIN)/python -m benchmarks.install
 	@$(BIN)/python -m benchmarks.postgres --sizes 20000 100000
 
-torture: .venv/.model .venv/.dev .strace/installed
+torture: .venv/.model .venv/.dev .strace/installed .pgbouncer/installed
 	@COFIO_TORTURE=1 $(BIN)/python -m pytest -q --timeout 14400 tests/faults tests/network tests/everywhere \
 		tests/doors/animus/test_process.py tests/doors/mcp/test_process.py tests/doors/memory_tool/test_paths.py \
 		tests/library/adapters tests/postgresql

@@ -97,11 +97,15 @@ def test_a_commit_that_cannot_be_asked_for_is_said_to_be_unknown(
 ) -> None:
     monkeypatch.setattr(PATIENCE, 0.5)
     proxy.arm(how, server.stop)
-    with pytest.raises(Unavailable, match=r"does not say whether it was .*: read it before you try again") as raised:
-        engine.write(HERE, id="once", text="once")
-    assert raised.value.public == "it is not known whether the change was made: read it before you try again"
-    server.start()
+    try:
+        with pytest.raises(
+            Unavailable, match=r"does not say whether it was .*: read it before you try again"
+        ) as raised:
+            engine.write(HERE, id="once", text="once")
+    finally:
+        server.start()
     monkeypatch.undo()
+    assert raised.value.public == "it is not known whether the change was made: read it before you try again"
     assert direct.count() == (2 if how == "drop answer" else 1)
     assert direct.check() == []
 

@@ -21,7 +21,7 @@ from .machines import Server, run_server
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
 HERE = Scope("here")
-CONTRACT = ("changes", "duplicates", "keys", "records", "together", "two_writers", "vectors")
+CONTRACT = ("changes", "keys", "together", "two_writers", "vectors")
 
 
 @pytest.fixture(scope="module")

@@ -78,7 +78,7 @@ def test_what_is_set_for_the_role_changes_nothing(role: StoreAddress, chosen: li
         assert shared.version == 20
         engine.checkpoints.save("space", "thread", "one", {"text": "\\x00 \\海"})
         assert engine.checkpoints.load("space", "thread", "one") is not None
-        assert abs(engine.expiry(0) - datetime.now(UTC)) < timedelta(hours=1)
+        assert abs(engine.expiry(1.0) - datetime.now(UTC)) < timedelta(hours=1)
         assert len(list(engine.export())) == 3
         assert engine.check() == []
 

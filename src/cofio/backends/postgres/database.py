@@ -27,7 +27,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from ...values.errors import Invalid, Unavailable
 from ..reach import get_reach
 from .conditions import ALL_SCOPES, encode_reach
-from .failures import OF_OTHER_SESSION, UNKNOWN, is_lost, is_passing, translate_errors
+from .server_errors import OF_OTHER_SESSION, UNKNOWN, is_lost, is_passing, quote, translate_errors
 
 _log = logging.getLogger("cofio.store")
 T = TypeVar("T")
@@ -279,7 +279,7 @@ class Connections:
             return self._retry(lambda: self._run_once(opening, work))
 
     def forget_marks(self) -> None:
-        """Remove the marks of transactions that nobody asks for any more."""
+        """Remove the marks of transactions that are too old to be asked for."""
         self.fetch(_FORGET_MARKS)
 
     def _run_once(self, opening: str, work: Callable[[Connection, FirstAnswer], T]) -> T:
@@ -324,7 +324,7 @@ class Connections:
         except psycopg.Error as error:
             raise Unavailable(
                 f"the connection was lost while a change was committed, and the database does not say whether it was"
-                f" ({error}): read it before you try again",
+                f" ({quote(error)}): read it before you try again",
                 public=UNKNOWN,
             ) from error
         if not found:
@@ -355,10 +355,12 @@ class Connections:
                 result = work()
             except psycopg.Error as error:
                 tries += 1
+                is_late = time.monotonic() - began > self._patience
                 if is_lost(error):
-                    if self._outage.note(error) > self._patience:
+                    if self._outage.note() > self._patience or is_late:
+                        self._outage.report(error)
                         raise
-                elif not is_passing(error) or tries >= TRIES or time.monotonic() - began > self._patience:
+                elif not is_passing(error) or tries >= TRIES or is_late:
                     raise
             else:
                 self._outage.end()
@@ -428,6 +430,8 @@ class Connections:
     def _configure(self, connection: Connection) -> None:
         # Whatever the default of the user is; it is sent with the next BEGIN.
         connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        if connection.info.parameter_status("standard_conforming_strings") != "on":
+            connection.execute("SET standard_conforming_strings = on")  # or lists of bytes arrive as others
         if self._prepare_after is not None:  # else the session is not this connection's alone
             connection.execute(_KEEP_ALIVE)
 
@@ -449,16 +453,19 @@ class Outage:
         self._noted = 0.0
         self._is_logged = False
 
-    def note(self, error: psycopg.Error) -> float:
-        """Note that the server is away, and return for how many seconds it has been; a long one is logged, once."""
+    def note(self) -> float:
+        """Note that the server is away, and return for how many seconds it has been."""
         now = time.monotonic()
-        if self._began is None or now - self._noted > PATIENCE:  # nobody has asked since
+        if self._began is None or now - self._noted > PATIENCE:  # no call has failed for long
             self._began = now
         self._noted = now
-        if now - self._began > PATIENCE and not self._is_logged:
-            self._is_logged = True
-            _log.error("the database cannot be reached: %s", error)
         return now - self._began
+
+    def report(self, error: psycopg.Error) -> None:
+        """Log why callers are told that it is away, once."""
+        if not self._is_logged:
+            self._is_logged = True
+            _log.error("the database cannot be reached: %s", quote(error))
 
     def end(self) -> None:
         """Note that it is there."""

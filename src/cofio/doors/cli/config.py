@@ -32,6 +32,7 @@ MEANINGS = {
     "models": 'The folder that models are kept in; "" is cofio/models in your cache folder.',
     "fetch_model": "Fetch the model by itself, in the background, when it is first wanted and not there.",
     "sync": '"full": what is acknowledged survives a power cut. "normal": a crash of the process only.',
+    "pool_size": "How many connections a process has to a store on PostgreSQL at most, from 2 to 100.",
     "fusion": 'How the two rankings become one: "convex" or "rrf".',
     "floor": "The least relevance, 0 to 1, that a hit must have when the query does not say.",
     "background": "Index and embed in a background thread.",

@@ -61,8 +61,13 @@ def translate_errors(schema: str) -> Iterator[None]:
         raise Unavailable(_explain(error, schema), public=PUBLIC if is_lost(error) else None) from error
 
 
+def quote(error: psycopg.Error) -> str:
+    """What an error says, in one line."""
+    return "; ".join(line.strip() for line in str(error).splitlines() if line.strip()) or type(error).__name__
+
+
 def _explain(error: psycopg.Error, schema: str) -> str:
-    said = "; ".join(line.strip() for line in str(error).splitlines() if line.strip()) or type(error).__name__
+    said = quote(error)
     match error:
         case PoolTimeout():
             return (
