@@ -145,6 +145,12 @@ def fill(engine: Engine) -> tuple[Record, Record]:
     return found[0], found[1]
 
 
+def read_scope_numbers(role: Role) -> dict[str, int]:
+    """The number of each record's scope, by the record's id."""
+    with role.connect("*") as connection:
+        return {name: int(scope) for name, scope in connection.execute("SELECT id, scope FROM record_id")}
+
+
 # The database alone.
 
 
@@ -176,8 +182,7 @@ def test_what_a_transaction_may_see_ends_with_it(engine: Engine, server: Role) -
 
 def test_rows_out_of_sight_are_not_changed(engine: Engine, server: Role) -> None:
     mine, theirs = fill(engine)
-    with server.connect("*") as connection:
-        numbers = dict(connection.execute("SELECT id, scope FROM record_id").fetchall())
+    numbers = read_scope_numbers(server)
     here, there = numbers[mine.id], numbers[theirs.id]
     before = [*engine.export()]
     for statement in (
@@ -196,8 +201,7 @@ def test_rows_out_of_sight_are_not_changed(engine: Engine, server: Role) -> None
 
 def test_rows_are_not_written_out_of_sight(engine: Engine, server: Role) -> None:
     mine, theirs = fill(engine)
-    with server.connect("*") as connection:
-        numbers = dict(connection.execute("SELECT id, scope FROM record_id").fetchall())
+    numbers = read_scope_numbers(server)
     there = numbers[theirs.id]
     for statement in (
         f"UPDATE record SET scope = {there}",
@@ -263,10 +267,10 @@ def test_who_is_restricted_finds_nothing_else_by_any_verb(engine: Engine) -> Non
         assert theirs.id not in engine.ids(theirs.id[:1], limit=100)
         assert all(record.scope in MINE for record in engine.export())
         for mode in ("keyword", "semantic", "hybrid"):
-            hits = engine.search(Query("walrus", mode=mode, floor=0.0, limit=100))  # type: ignore[arg-type]
+            hits = engine.search(Query("walrus", mode=mode, floor=0.0, limit=100))
             assert hits
             assert all(hit.record.scope in MINE for hit in hits)
-            assert not engine.search(Query("walrus", mode=mode, scope=THEIRS, floor=0.0))  # type: ignore[arg-type]
+            assert not engine.search(Query("walrus", mode=mode, scope=THEIRS, floor=0.0))
         assert [hit.record.id for hit in engine.nearest([1.0, 0.0])] == [mine.id]
         assert engine.checkpoints.load("library", "t", "c") is None
         assert engine.same(THEIRS / "web", "has no vector yet") is None
@@ -277,11 +281,12 @@ def test_who_is_restricted_changes_nothing_else(engine: Engine) -> None:
     mine, theirs = fill(engine)
     before = [*engine.export(THEIRS)]
     with engine.restrict(MINE):
-        for change in (
+        changes: list[Callable[[str], object]] = [
             engine.delete,
             lambda known: engine.edit(known, text="mine now"),
             lambda known: engine.move(known, scope=MINE),
-        ):
+        ]
+        for change in changes:
             with pytest.raises(NotFound):
                 change(theirs.id)
         assert engine.drop(THEIRS) == 0
@@ -380,6 +385,7 @@ def rest(
             api.add(*agent_run(), session="run", **place)
             assert api.flush("run", **place) == "extracted"
             api.add(said(f"{name} waits.", T + DAY), session="open", **place)
+            api.done(api.queue(said("Later.", T + DAY), session="later", **place), **place)
         token = tokens.add("limited", app="shop", project="web")
         yield api, {"Authorization": f"Bearer {token}"}
 
@@ -395,6 +401,13 @@ HOSTILE_FILTERS: list[dict[str, Any]] = [
     {"scope": "rest/bank"},
     {"data.session_id": "open"},
 ]
+CALLS: dict[str, dict[str, Any]] = {
+    "search": {"query": "climbing", "user_id": "alice"},
+    "get": {"memory_type": "episode", "user_id": "alice"},
+    "delete": {"all": True},
+    "jobs": {},
+    "flush": {"session_id": "open"},
+}
 OWNERS = [
     "alice",
     "../bank",
@@ -438,13 +451,9 @@ def test_no_filter_owner_or_name_shows_what_is_another_s(rest: tuple[Api, dict[s
         assert "Bob" not in text
     for app in ("bank", "Bank", "shop/../bank", "shop\u0000", "*", ""):
         for project in ("web", "*", "web\u0000", "ｗeb"):
-            for call, body in (
-                ("search", {"query": "climbing", "user_id": "alice"}),
-                ("get", {"memory_type": "episode", "user_id": "alice"}),
-                ("delete", {"all": True}), ("jobs", {}), ("flush", {"session_id": "open"}),
-            ):  # fmt: skip
+            for call, asked in CALLS.items():
                 for version in ("v2", "v1"):
-                    status, text = post(api, call, {**body, "app_id": app, "project_id": project}, headers, version)
+                    status, text = post(api, call, {**asked, "app_id": app, "project_id": project}, headers, version)
                     assert status in (403, 422), text
                     assert "Bob" not in text
 
@@ -455,6 +464,7 @@ def test_no_id_leads_to_what_is_another_s(rest: tuple[Api, dict[str, str]]) -> N
     assert len(before) > 10
     place = {"app_id": "shop", "project_id": "web"}
     tasks = [record.key for record in before if record.id.startswith("task-")]
+    assert tasks
     own = {f"{record.scope.names[-1]}_{record.key}" for record in api.engine.export(MINE)}
     for record in before:
         public = f"{record.scope.names[-1]}_{record.key}"
