@@ -239,7 +239,7 @@ def test_partitions_show_their_rows_through_their_table_alone(owner: Role) -> No
         fill(engine)
         with engine.restrict(MINE):
             assert engine.count() == 3
-            assert len(engine.search(Query("walrus", floor=0.0))) == 2
+            assert len(engine.search(Query("walrus", mode="keyword", floor=0.0))) == 2
         assert engine.check() == []
     for scopes, expected in (("*", [6, 0, 0]), (MINE.path.hex(), [3, 0, 0]), (None, [0, 0, 0])):
         with owner.connect(scopes) as connection:
@@ -290,12 +290,13 @@ def test_who_is_restricted_changes_nothing_else(engine: Engine) -> None:
             with pytest.raises(NotFound):
                 change(theirs.id)
         assert engine.drop(THEIRS) == 0
-        for write in (
+        writes: list[Callable[[], object]] = [
             lambda: engine.write(THEIRS / "web", text="here I am"),
             lambda: engine.write(THEIRS / "new", text="here I am"),
             lambda: engine.put(THEIRS / "web", "k", text="mine now"),
             lambda: engine.move(mine.id, scope=THEIRS / "web"),
-        ):
+        ]
+        for write in writes:
             with pytest.raises(Unavailable, match="outside of the scopes of its caller"):
                 write()
         engine.edit(mine.id, text="changed by its owner")
