@@ -31,6 +31,7 @@ from ..contract.test_backend import (  # noqa: F401
 from ..contract.test_bounds import test_searches_with_other_bounds_never_mix  # noqa: F401
 from ..contract.test_checkpoints import (  # noqa: F401
     checkpoints,
+    others,
     test_a_copy_goes_its_own_way,
     test_a_search_finds_where_something_was_first_said,
     test_a_state_comes_back_as_it_was_saved,
