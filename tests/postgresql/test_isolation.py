@@ -147,6 +147,12 @@ def fill(engine: Engine) -> tuple[Record, Record]:
     return found[0], found[1]
 
 
+def read_scope_numbers(role: Role) -> dict[str, int]:
+    """The number of each record's scope, by the record's id."""
+    with role.connect("*") as connection:
+        return {name: int(scope) for name, scope in connection.execute("SELECT id, scope FROM record_id")}
+
+
 # The database alone.
 
 
@@ -178,8 +184,7 @@ def test_what_a_transaction_may_see_ends_with_it(engine: Engine, server: Role) -
 
 def test_rows_out_of_sight_are_not_changed(engine: Engine, server: Role) -> None:
     mine, theirs = fill(engine)
-    with server.connect("*") as connection:
-        numbers: dict[str, int] = dict(connection.execute("SELECT id, scope FROM record_id").fetchall())
+    numbers = read_scope_numbers(server)
     here, there = numbers[mine.id], numbers[theirs.id]
     before = [*engine.export()]
     for statement in (
@@ -198,8 +203,7 @@ def test_rows_out_of_sight_are_not_changed(engine: Engine, server: Role) -> None
 
 def test_rows_are_not_written_out_of_sight(engine: Engine, server: Role) -> None:
     mine, theirs = fill(engine)
-    with server.connect("*") as connection:
-        numbers: dict[str, int] = dict(connection.execute("SELECT id, scope FROM record_id").fetchall())
+    numbers = read_scope_numbers(server)
     there = numbers[theirs.id]
     for statement in (
         f"UPDATE record SET scope = {there}",
@@ -237,7 +241,7 @@ def test_partitions_show_their_rows_through_their_table_alone(owner: Role) -> No
         fill(engine)
         with engine.restrict(MINE):
             assert engine.count() == 3
-            assert len(engine.search(Query("walrus", floor=0.0))) == 2
+            assert len(engine.search(Query("walrus", mode="keyword", floor=0.0))) == 2
         assert engine.check() == []
     for scopes, expected in (("*", [6, 0, 0]), (MINE.path.hex(), [3, 0, 0]), (None, [0, 0, 0])):
         with owner.connect(scopes) as connection:
@@ -279,20 +283,21 @@ def test_who_is_restricted_changes_nothing_else(engine: Engine) -> None:
     mine, theirs = fill(engine)
     before = [*engine.export(THEIRS)]
     with engine.restrict(MINE):
-        for change in (
+        changes: list[Callable[[str], object]] = [
             engine.delete,
             lambda known: engine.edit(known, text="mine now"),
             lambda known: engine.move(known, scope=MINE),
-        ):
+        ]
+        for change in changes:
             with pytest.raises(NotFound):
                 change(theirs.id)
         assert engine.drop(THEIRS) == 0
-        writes: tuple[Callable[[], Record], ...] = (
+        writes: list[Callable[[], object]] = [
             lambda: engine.write(THEIRS / "web", text="here I am"),
             lambda: engine.write(THEIRS / "new", text="here I am"),
             lambda: engine.put(THEIRS / "web", "k", text="mine now"),
             lambda: engine.move(mine.id, scope=THEIRS / "web"),
-        )
+        ]
         for write in writes:
             with pytest.raises(Unavailable, match="outside of the scopes of its caller"):
                 write()
@@ -383,6 +388,7 @@ def rest(
             api.add(*agent_run(), session="run", **place)
             assert api.flush("run", **place) == "extracted"
             api.add(said(f"{name} waits.", T + DAY), session="open", **place)
+            api.done(api.queue(said("Later.", T + DAY), session="later", **place), **place)
         token = tokens.add("limited", app="shop", project="web")
         yield api, {"Authorization": f"Bearer {token}"}
 
@@ -398,6 +404,13 @@ HOSTILE_FILTERS: list[dict[str, Any]] = [
     {"scope": "rest/bank"},
     {"data.session_id": "open"},
 ]
+CALLS: dict[str, dict[str, Any]] = {
+    "search": {"query": "climbing", "user_id": "alice"},
+    "get": {"memory_type": "episode", "user_id": "alice"},
+    "delete": {"all": True},
+    "jobs": {},
+    "flush": {"session_id": "open"},
+}
 OWNERS = [
     "alice",
     "../bank",
@@ -439,16 +452,11 @@ def test_no_filter_owner_or_name_shows_what_is_another_s(rest: tuple[Api, dict[s
         status, text = post(api, "get", {"memory_type": "episode", "user_id": owner, **place}, headers)
         assert status in (200, 422), text
         assert "Bob" not in text
-    calls: dict[str, dict[str, Any]] = {
-        "search": {"query": "climbing", "user_id": "alice"},
-        "get": {"memory_type": "episode", "user_id": "alice"},
-        "delete": {"all": True}, "jobs": {}, "flush": {"session_id": "open"},
-    }  # fmt: skip
     for app in ("bank", "Bank", "shop/../bank", "shop\u0000", "*", ""):
         for project in ("web", "*", "web\u0000", "ｗeb"):
-            for call, body in calls.items():
+            for call, asked in CALLS.items():
                 for version in ("v2", "v1"):
-                    status, text = post(api, call, {**body, "app_id": app, "project_id": project}, headers, version)
+                    status, text = post(api, call, {**asked, "app_id": app, "project_id": project}, headers, version)
                     assert status in (403, 422), text
                     assert "Bob" not in text
 
@@ -459,6 +467,7 @@ def test_no_id_leads_to_what_is_another_s(rest: tuple[Api, dict[str, str]]) -> N
     assert len(before) > 10
     place = {"app_id": "shop", "project_id": "web"}
     tasks = [record.key for record in before if record.id.startswith("task-")]
+    assert tasks
     own = {f"{record.scope.names[-1]}_{record.key}" for record in api.engine.export(MINE)}
     for record in before:
         public = f"{record.scope.names[-1]}_{record.key}"

@@ -38,7 +38,9 @@ def engine(store: StoreAddress) -> Iterator[Engine]:
 def tools(monkeypatch: pytest.MonkeyPatch) -> Path:
     """PostgreSQL's programs, on the PATH."""
     installed = shutil.which("pg_restore") if os.environ.get("COFIO_TEST_POSTGRESQL") else None
-    found = Path(installed).parent if installed else servers.find_postgresql().folder  # a newer one may not suit the server
+    found = (
+        Path(installed).parent if installed else servers.find_postgresql().folder
+    )  # a newer one may not suit the server
     monkeypatch.setenv("PATH", f"{found}{os.pathsep}{os.environ['PATH']}")
     return found
 

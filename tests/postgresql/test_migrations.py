@@ -20,7 +20,7 @@ from cofio import Engine, Query, Scope, Settings, Unavailable
 from cofio.backends.postgres import schema_changes
 from cofio.backends.postgres.database import Connections, ServerAddress
 from cofio.backends.postgres.migrations import Server, prepare
-from cofio.backends.postgres.steps import Step
+from cofio.backends.postgres.schema_steps import Step
 from cofio.config.address import StoreAddress
 
 from .. import postgres

@@ -13,7 +13,7 @@ import pytest
 
 from cofio import Engine, Invalid, Query, Scope, Settings
 from cofio.backends.postgres.database import ServerAddress
-from cofio.backends.postgres.steps import PARTITION_KEYS, list_steps
+from cofio.backends.postgres.schema_steps import PARTITION_KEYS, list_steps
 from cofio.config.address import StoreAddress
 from cofio.embed.hashed import HashedEmbedder
 from cofio.engine.opening import copy_store

@@ -14,7 +14,7 @@ from ...values.errors import Invalid, Unavailable
 from . import row_security as security
 from .database import Connection, Connections
 from .schema_changes import change_table, count_partitions, make_steps, read_state, retry_change
-from .steps import list_steps
+from .schema_steps import list_steps
 
 OLDEST_SERVER = 150000
 OLDEST_VECTOR = (0, 7)

@@ -17,7 +17,7 @@ from psycopg import errors, sql
 from ...values.errors import Unavailable
 from .conditions import ALL_SCOPES
 from .database import SET_REACH, Connection, Connections
-from .steps import Index, Step
+from .schema_steps import Index, Step
 
 PATIENCE = 300.0  # seconds that a step waits for those who have its tables, and a process for one that makes the steps
 LOCK_TIMEOUT = "1s"  # that others wait behind a step which waits for a lock itself
