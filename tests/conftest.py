@@ -164,7 +164,7 @@ def choose_backends(definition: pytest.Function) -> list[BackendUnderTest]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run each test that has a store on each of its backends; those of one backend's own folder say which by a fixture."""
+    """Run each test that has a store on each of its backends; where all is one backend's own, a fixture says which."""
     own = Path(__file__).parent / "postgresql"
     if "backend_under_test" in metafunc.fixturenames and not metafunc.definition.path.is_relative_to(own):
         chosen = choose_backends(metafunc.definition)
