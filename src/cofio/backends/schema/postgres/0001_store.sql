@@ -214,7 +214,7 @@ CREATE INDEX checkpoint_word_term ON @checkpoint_word (term, thread, no);
 CREATE POLICY reach ON @scope USING (
     (SELECT current_setting('cofio.scopes', true)) = '*' OR EXISTS (
         SELECT FROM unnest(string_to_array(current_setting('cofio.scopes', true), ',')) AS prefix
-        WHERE path >= decode(prefix, 'hex') AND path < decode(prefix, 'hex') || '\xff'::bytea
+        WHERE path >= decode(prefix, 'hex') AND path < decode(prefix, 'hex') || decode('ff', 'hex')
     )
 );
 CREATE POLICY reach ON @record USING (
