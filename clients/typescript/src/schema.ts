@@ -455,6 +455,8 @@ export interface Health {
   memorize_queue: QueueHealth;
   /** How the model is getting on; only where there is one. */
   model?: ModelHealth | null;
+  /** How the standby that answers reads is getting on; only where there is one. */
+  replica?: ReplicaHealth | null;
 }
 
 /** The way from what is written to what is found. There is none here: it is found from the same moment on. */
@@ -726,6 +728,16 @@ export interface ReplaceRequest {
   category_id?: string | null;
   /** The document's id. */
   doc_id: string;
+}
+
+/** How the standby is getting on that answers reads. */
+export interface ReplicaHealth {
+  /** Whether reads go to it at the moment. */
+  status: "ok" | "unused";
+  /** Seconds that it was behind at most; null when that is not known. */
+  lag: number | null;
+  /** Why no reads go to it. By default "". */
+  reason?: string;
 }
 
 /** A case that answers a query. */
