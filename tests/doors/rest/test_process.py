@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -85,7 +86,9 @@ class Server:
             assert self.process.stdout
             told = self.process.stdout.readline()
             assert told, self.process.communicate(timeout=60)[1]
-            self._port = int(told.partition("http://127.0.0.1:")[2].partition("/")[0].rstrip('",\n'))
+            found = re.search(r"http://127\.0\.0\.1:(\d+)", told)
+            assert found, told
+            self._port = int(found[1])
         return self._port
 
     def connect(self) -> http.client.HTTPConnection:
