@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import struct
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,16 +93,21 @@ def open_shared_values(address: StoreAddress) -> Iterator[SharedValues | None]:
 def exists(address: StoreAddress) -> bool:
     """Whether there is a store at the address."""
     if address.folder is None:
-        return _import_postgres().exists(address.spell())
+        return _import_postgres().find_store(address.spell()) is not None
     return (address.folder / lost_store.DATABASE).exists()
 
 
-def read_file_id(address: StoreAddress) -> tuple[int, int] | None:
-    """What tells the file of the store at an address from any other file that is there at the same time, its copy too;
-    None when there is none, as there never is of a database on a server.
+def read_store_id(address: StoreAddress) -> tuple[int, int] | None:
+    """What tells the store at an address from any other that may be there instead; None when there is none.
+
+    In a folder it is the database's file, as a copy of that is another store to a program that has the first one open.
+
+    Raises:
+        Unavailable: the server of the store cannot be asked.
     """
     if address.folder is None:
-        return None
+        store = _import_postgres().find_store(address.spell())
+        return None if store is None else struct.unpack("<qq", blake2b(store.encode(), digest_size=16).digest())
     try:
         found = (address.folder / lost_store.DATABASE).stat()
     except OSError:

@@ -24,7 +24,7 @@ from ..upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
 from .conditions import Values, within
 from .database import Connection, Connections, FirstAnswer, ServerAddress
 from .dump import GIVEN, dump, fetch_pages, page_records
-from .migrations import Server, exists, prepare
+from .migrations import Server, find_store, prepare
 from .record_rows import COLUMNS, OPEN_SNAPSHOT, OPEN_TRANSACTION, PostgresRecords, PostgresTransaction
 from .replica import Replica
 from .searcher import PostgresSearcher, open_searcher
@@ -103,14 +103,9 @@ class PostgresBackend:
         return Replica(url, self._connections, store=store, most_lag=most_lag)
 
     @staticmethod
-    def exists(url: str) -> bool:
-        """Whether there is a store at an address."""
-        connections = Connections(ServerAddress.parse(url), sync="full", size=1)
-        connections.open()
-        try:
-            return exists(connections)
-        finally:
-            connections.close()
+    def find_store(url: str) -> str | None:
+        """What tells the store at an address from all others; None when there is none."""
+        return find_store(Connections(ServerAddress.parse(url), sync="full", size=1))
 
     @staticmethod
     def read_shared(url: str, name: str) -> str | None:

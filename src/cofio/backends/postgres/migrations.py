@@ -71,10 +71,11 @@ def prepare(connections: Connections, *, row_security: bool = False, folder: Tra
         return server
 
 
-def exists(connections: Connections) -> bool:
-    """Whether there is a store."""
+def find_store(connections: Connections) -> str | None:
+    """What tells the store from all others; None when there is none."""
     with connections.connect() as connection:
-        return read_state(connections, connection) is not None
+        found = read_state(connections, connection)
+        return None if found is None else found.store
 
 
 def _examine(connections: Connections, connection: Connection) -> Server:

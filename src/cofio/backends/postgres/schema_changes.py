@@ -39,6 +39,8 @@ class FoundTables(NamedTuple):
     """The last step that was made."""
     needs: int
     """The last step that a version has to know."""
+    store: str
+    """What tells the store from all others."""
 
 
 def read_state(connections: Connections, connection: Connection) -> FoundTables | None:
@@ -51,7 +53,7 @@ def read_state(connections: Connections, connection: Connection) -> FoundTables 
     )
     if not there.fetchall():
         return None
-    found = connections.execute(connection, "SELECT schema, needs FROM @state").fetchone()
+    found = connections.execute(connection, "SELECT schema, needs, store FROM @state").fetchone()
     return None if found is None else FoundTables._make(found)
 
 

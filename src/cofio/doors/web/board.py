@@ -49,14 +49,14 @@ class Board:
         """Note the id of the process that started the others."""
         self._numbers[_PARENT] = process
 
-    def set_store(self, file_id: tuple[int, int]) -> None:
-        """Note which file the store of this server is."""
-        for at, number in enumerate(file_id, _STORE):
+    def set_store(self, store_id: tuple[int, int]) -> None:
+        """Note which store this server is on."""
+        for at, number in enumerate(store_id, _STORE):
             self._numbers[at] = _to_signed(number)
 
-    def is_store(self, file_id: tuple[int, int] | None) -> bool:
-        """Whether a file is the store of this server."""
-        return file_id is not None and [*map(_to_signed, file_id)] == [*self._numbers[_STORE : _STORE + 2]]
+    def is_store(self, store_id: tuple[int, int] | None) -> bool:
+        """Whether this is the store that the server is on."""
+        return store_id is not None and [*map(_to_signed, store_id)] == [*self._numbers[_STORE : _STORE + 2]]
 
     def register(self, number: int, process: int) -> None:
         """Note that a process can be asked from now on; with 0, that it has ended and has nothing open any more."""

@@ -106,7 +106,7 @@ def main(control: int) -> int:
 
 
 def _run(parent: ParentLine, spec: Mapping[str, Any]) -> None:
-    from ...engine.opening import read_file_id
+    from ...engine.opening import read_store_id
     from .links import Switchboard
     from .membership import Membership
 
@@ -134,13 +134,13 @@ def _run(parent: ParentLine, spec: Mapping[str, Any]) -> None:
         return
     parent.end_with_parent()
     # Else it would open another one, or make a new one, beside those that miss the one that they have open.
-    if spec["is_restart"] and not member.board.is_store(read_file_id(options.address)):
+    if spec["is_restart"] and not member.board.is_store(read_store_id(options.address)):
         raise Unavailable(f"the memory in {options.address} was deleted, moved or replaced; start this program again")
 
     def announce() -> None:
-        file_id = read_file_id(options.address)
-        if file_id is not None and number == member.board.background and not spec["is_restart"]:
-            member.board.set_store(file_id)
+        store_id = read_store_id(options.address)
+        if store_id is not None and number == member.board.background and not spec["is_restart"]:
+            member.board.set_store(store_id)
         parent.send({"ready": True})
 
     run(options, member, announce)
