@@ -16,7 +16,7 @@ from cofio.config.trust import MARK, mark_made
 
 
 def test_there_are_few_settings() -> None:
-    assert len(fields(Settings)) <= 25
+    assert len(fields(Settings)) <= 28
 
 
 def test_without_a_file_or_variables_the_defaults_hold(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_every_setting_can_be_a_variable_and_a_line_of_the_file(tmp_path: Path) 
         "host": "::1", "port": 9000, "allow_secrets": True, "timezone": "Europe/Oslo", "docs": True,
         "llm_base_url": "http://localhost:1/v1", "llm_model": "m", "llm_api_key": "k", "llm_budget": "calls=5",
         "fetch": "example.org", "vault": False, "quiet_after": 1.5, "structured": True, "workers": 3,
-        "row_security": True,
+        "row_security": True, "pool_size": 4, "replica_lag": 2.5, "read_store": "postgresql://standby/memory",
     }  # fmt: skip
     assert set(chosen) == {field.name for field in fields(Settings)}
     expected = Settings(**chosen)
@@ -156,7 +156,7 @@ def test_a_configuration_folder_is_never_looked_for_in_the_folder_that_one_is_in
 def test_each_setting_is_either_open_to_any_store_or_restricted() -> None:
     restricted = {
         "embedder", "embed_url", "embed_model", "embed_key", "models", "fetch_model", "host", "allow_secrets",
-        "llm_base_url", "llm_model", "llm_api_key", "llm_budget", "fetch", "row_security",
+        "llm_base_url", "llm_model", "llm_api_key", "llm_budget", "fetch", "row_security", "read_store",
     }  # fmt: skip
     assert {field.name for field in fields(Settings)} == restricted | HARMLESS
     assert not restricted & HARMLESS

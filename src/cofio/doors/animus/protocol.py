@@ -48,6 +48,7 @@ VARIABLES = {
     "COFIO_REPLICA_LAG": "how many seconds its answers may be old",
     "LOCALAPPDATA": "the user's cache and data on Windows",
     "APPDATA": "the user's configuration on Windows",
+    "COFIO_POOL_SIZE": "on PostgreSQL: how many connections at most",
     "COFIO_ROW_SECURITY": "on PostgreSQL: whether the database, too, holds each call to the scopes that it is about",
     "COFIO_SYNC": "full or normal: whether a write survives a power cut",
     "COFIO_FUSION": "convex or rrf: how rankings by words and by meaning become one",

@@ -11,7 +11,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from functools import cached_property
 
+from ...conversations.conversations import Conversations
 from ...conversations.message_records import fields
 from ...engine.engine import Engine
 from ...values.errors import CofioError
@@ -25,10 +27,17 @@ RENEWALS = 4  # of a claim within the time that it holds
 class Claims:
     """The claims of one server."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, conversations: Conversations) -> None:
+        self._conversations = conversations
+
+    @property
+    def _engine(self) -> Engine:
+        return self._conversations.engine
+
+    @cached_property
+    def _server(self) -> str:
         # Servers on one folder see to it in other ways: what two of them begin at once, one of them finishes.
-        self._server = secrets.token_hex(8) if engine.shared_values is not None else ""
+        return secrets.token_hex(8) if self._engine.shared_values is not None else ""
 
     @property
     def are_shared(self) -> bool:

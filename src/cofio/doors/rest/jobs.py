@@ -91,7 +91,7 @@ class Jobs:
         self._spending = spending
         self._quiet = quiet
         self._clock = clock
-        self._claims = Claims(conversations.engine)
+        self._claims = Claims(conversations)
         self._due: list[tuple[float, int, _Job]] = []
         self._due_lines: list[tuple[float, int, _Job]] = []
         self._at_model = 0
