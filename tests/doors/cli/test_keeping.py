@@ -53,6 +53,7 @@ def test_reindex_throws_no_vectors_away_that_it_cannot_make_anew(
     assert cofio("stats", "--json").json["vectors:hashed-384"] == 3
 
 
+@pytest.mark.folder_only("the tests' server has fsync off, of which doctor tells: tests/postgresql has its own")
 def test_a_healthy_memory_has_no_problems(
     cofio: Cofio, store: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,6 +160,7 @@ def test_a_damaged_database_is_a_problem(cofio: Cofio, store: Path) -> None:
         assert any(row[0] == "problem" and "is damaged" in row[1] for row in ran.rows)
 
 
+@pytest.mark.folder_only("the tests' server has fsync off, of which doctor tells: tests/postgresql has its own")
 def test_a_missing_model_is_told_but_is_no_problem(
     cofio: Cofio, store: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -177,6 +179,7 @@ def test_a_missing_model_is_told_but_is_no_problem(
     assert (stats["meaning"], stats["waiting_for_vectors"]) == (off, 3)
 
 
+@pytest.mark.folder_only("the tests' server has fsync off, of which doctor tells: tests/postgresql has its own")
 @pytest.mark.parametrize(("embedder", "meaning"), [("hashed", "on"), ("none", "off: this store has no embedder")])
 def test_whether_meaning_is_searched_is_told(
     cofio: Cofio, store: Path, monkeypatch: pytest.MonkeyPatch, embedder: str, meaning: str

@@ -76,6 +76,7 @@ def test_a_terminal_gets_colours_and_marked_words(terminal: Callable[..., Ran]) 
     assert not re.search(r"\b01[0-9a-z]{24}\b", shown)
 
 
+@pytest.mark.folder_only("the tests' server has fsync off, of which doctor tells: tests/postgresql has its own")
 @pytest.mark.usefixtures("store")
 def test_a_terminal_gets_tables_and_trees(terminal: Callable[..., Ran]) -> None:
     listed = terminal("list").err
