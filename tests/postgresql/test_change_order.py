@@ -88,14 +88,15 @@ def test_the_position_of_a_store_rises_with_every_commit_however_late(engine: En
 def test_what_commits_late_is_exported_and_copied_by_who_comes_after_it(
     engine: Engine, store: StoreAddress, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    copy = StoreAddress(folder=tmp_path_factory.mktemp("copy") / "store")
+    folder = tmp_path_factory.mktemp("copies")
+    copy = StoreAddress(folder=folder / "after")
     with open_writes(store, 2) as begin:
         late, early = begin(), begin()
         late.apply([put("late")])
         early.apply([put("early")])
         early.commit()
         assert [record.text for record in engine.export()] == ["walrus", "early"]
-        assert copy_store(store, copy).records == 2
+        assert copy_store(store, StoreAddress(folder=folder / "before")).records == 2
         late.commit()
     assert [record.text for record in engine.export()] == ["walrus", "late", "early"]
     assert copy_store(store, copy).records == 3
