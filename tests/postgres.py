@@ -68,7 +68,12 @@ def remove(address: StoreAddress) -> None:
 
 def drop(address: StoreAddress) -> None:
     """Take what the database holds of a store away."""
-    _connect().execute(f'DROP SCHEMA IF EXISTS "{get_schema(address)}" CASCADE'.encode())
+    statement = f'DROP SCHEMA IF EXISTS "{get_schema(address)}" CASCADE'.encode()
+    try:
+        _connect().execute(statement)
+    except psycopg.OperationalError:  # a test has ended the server's sessions
+        _connect.cache_clear()
+        _connect().execute(statement)
 
 
 @cache

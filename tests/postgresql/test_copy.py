@@ -301,7 +301,7 @@ def test_without_a_source_nothing_is_made(target: StoreAddress, tmp_path: Path) 
 def test_a_source_of_a_newer_version_is_refused(store: StoreAddress, folder: StoreAddress) -> None:
     fill(store, 8)
     with psycopg.connect(postgres.find_url(), autocommit=True) as connection:
-        connection.execute(f"UPDATE {postgres.get_schema(store)}.state SET schema = 9999".encode())
+        connection.execute(f"UPDATE {postgres.get_schema(store)}.state SET schema = 9999, needs = 9999".encode())
     with pytest.raises(Unavailable, match="newer cofio"):
         copy_store(store, folder)
     assert folder.folder is not None
