@@ -152,7 +152,9 @@ class PooledConnection(psycopg.Connection[tuple[Any, ...]]):
 class Connections:
     """The connections that a process has to one store."""
 
-    def __init__(self, address: ServerAddress, *, sync: str, size: int = POOL_SIZE, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, address: ServerAddress, *, sync: str, size: int = POOL_SIZE, patience: float | None = None
+    ) -> None:
         """`size` is the most connections; `patience` is how many seconds callers wait for one, or for a lost server."""
         self.schema = address.schema
         self.conninfo = address.conninfo
@@ -176,7 +178,7 @@ class Connections:
         """Paths that are likely to be in the table of scopes: a transaction that finds one missing runs again."""
         self._prepare_after: int | None = PREPARE_AFTER
         self._outage = Outage()
-        self._patience = patience
+        self._own_patience = patience
         self.size = size
         self._room = threading.BoundedSemaphore(size)
         self._pool: ConnectionPool[PooledConnection] = ConnectionPool(
@@ -192,6 +194,10 @@ class Connections:
             kwargs={"autocommit": True, "cursor_factory": psycopg.RawCursor},
             configure=self._configure,
         )
+
+    @property
+    def _patience(self) -> float:
+        return PATIENCE if self._own_patience is None else self._own_patience
 
     def open(self) -> None:
         """Begin to take connections."""
