@@ -178,7 +178,7 @@ def test_columns_and_a_walk_through_the_records_give_the_same_hits(
     monkeypatch.setattr(searcher, "FEW", few)
     monkeypatch.setattr(searcher, "MOST_HITS", hits)
     # Else a search makes vectors, and the next one has more to find.
-    monkeypatch.setattr(FreshVectors, "add", lambda *_: None)
+    monkeypatch.setattr(FreshVectors, "add", lambda *_, **__: False)
     draw = random.Random(f"{in_session} {few} {hits}")
     for at in range(0, 200, 50):
         memory.write_many([make_draft(draw, at + n, in_session=in_session) for n in range(50)])
