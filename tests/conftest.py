@@ -148,6 +148,8 @@ LONG = {
     "doors/animus/test_process.py::test_it_is_gone_within_a_second": "eight processes with the model",
     "doors/mcp/test_process.py::test_it_is_gone_within_a_second_of_stdin_closing": "four processes with the model",
     "doors/memory_tool/test_paths.py::test_a_command_reaches_the_canonical_file_of_its_path_and_no_other": "250 paths",
+    "doors/rest/test_process.py::test_four_servers_add_to_one_session_at_once": "four servers of several processes",
+    "knowledge/test_documents.py::test_many_who_change_one_document_leave_one_whole_version": "many tries of each",
     "library/adapters/test_openai_agents.py::test_a_session_may_be_longer_than_a_list": "ten thousand messages",
     "library/adapters/test_transcripts.py::test_marks_count_in_a_transcript_that_is_longer_than_a_list": "the same",
 }

@@ -195,7 +195,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     for folder in (place, *place.parents):  # which pytest makes for its own user only
         if folder.stat().st_mode & 0o011 != 0o011:
             folder.chmod(folder.stat().st_mode | 0o011)
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=40m", "tmpfs", place], capture_output=True, text=True)
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100m", "tmpfs", place], capture_output=True, text=True)
     if made.returncode:
         pytest.skip(f"a small disk cannot be mounted here: {made.stderr.strip()}")
     (place / "tables").mkdir()

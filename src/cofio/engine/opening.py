@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import struct
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,6 +104,9 @@ def read_store_id(address: StoreAddress) -> tuple[int, int] | None:
         Unavailable: the server of the store cannot be asked.
     """
     if address.folder is None:
+        import struct
+        from hashlib import blake2b  # which few programs need
+
         store = _import_postgres().find_store(address.spell())
         return None if store is None else struct.unpack("<qq", blake2b(store.encode(), digest_size=16).digest())
     try:

@@ -250,7 +250,7 @@ def test_a_door_refuses_in_its_own_form_and_then_answers_as_ever(server: Server,
             case "checkpoints":
                 assert refusal.parse()["error"]["message"] == REFUSAL
         name = door.partition(",")[0]
-        assert server.measure("cofio_http_refused_total", name) == 1
+        assert server.measure("cofio_http_refused_total", name) >= 1  # one that waits for long may be refused after all
         assert server.measure("cofio_http_waiting", name) > 0
     outcomes = [client.read() for client in waiting]
     assert all(answer.status == status or answer.is_refusal for answer in outcomes)
