@@ -9,6 +9,7 @@ import tracemalloc
 from collections.abc import Callable, Generator, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
@@ -76,7 +77,7 @@ def fill(address: StoreAddress, records: int = RECORDS) -> None:
         engine.settle()
 
 
-def describe(address: StoreAddress) -> dict[str, object]:
+def describe(address: StoreAddress) -> dict[str, Any]:
     """All that a memory says of itself."""
     with open_memory(address) as engine:
         engine.purge()  # what has expired was not copied
@@ -114,7 +115,7 @@ def test_a_memory_comes_back_from_postgresql_as_it_went_there(
     with open_memory(back) as engine:  # which goes on
         assert engine.write(HERE, text="new").id in {record.id for record in engine.export()}
         engine.checkpoints.save("library", "t", "c12", {"messages": ["new"]})
-    assert len(describe(back)["states"]) == 13  # type: ignore[arg-type]
+    assert len(describe(back)["states"]) == 13
 
 
 def test_a_memory_is_copied_between_two_of_a_kind(folder: StoreAddress, store: StoreAddress, tmp_path: Path) -> None:
@@ -137,14 +138,14 @@ def cut_off(
     monkeypatch: pytest.MonkeyPatch, target: StoreAddress, source: StoreAddress, at: int, size: int = 20
 ) -> None:
     """Begin a copy, and end it in the transaction with this number."""
-    loader = SqliteLoader if target.folder else PostgresLoader
+    loader: Any = SqliteLoader if target.folder else PostgresLoader
     load, done = loader.load, list[int]()
 
     def fail(self: SqliteLoader | PostgresLoader, parts: Sequence[StorePart], obsolete: Sequence[StorePart]) -> None:
         done.append(len(parts))
         if len(done) == at:
             raise Unavailable("cut off")
-        load(self, parts, obsolete)  # type: ignore[arg-type]
+        load(self, parts, obsolete)
 
     with monkeypatch.context() as patch:
         patch.setattr(loader, "load", fail)
@@ -231,15 +232,16 @@ def test_a_folder_that_is_full_is_a_clear_error_and_the_next_run_goes_on(folder:
     assert describe(target) == describe(folder)
 
 
-def change_behind(monkeypatch: pytest.MonkeyPatch, loader: type, change: Callable[[], None]) -> None:
+def change_behind(monkeypatch: pytest.MonkeyPatch, loader: Any, change: Callable[[], None]) -> None:
     """Change something of the target after the last part was stored."""
-    dump, calls = loader.dump, list[int]()  # type: ignore[attr-defined]
+    dump: Callable[[object], Generator[StorePart]] = loader.dump
+    calls: list[int] = []
 
     def change_first(self: object) -> Generator[StorePart]:
         calls.append(1)
         if len(calls) == 2:  # the first time it was looked at to see what is there
             change()
-        return dump(self)  # type: ignore[no-any-return]
+        return dump(self)
 
     monkeypatch.setattr(loader, "dump", change_first)
 

@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -99,10 +100,14 @@ def test_what_was_acknowledged_is_there_once_however_processes_are_killed(server
     store = f"{server.url}?schema={postgres.name_schema(tmp_path)}"
     Engine.open(store, settings=QUIET).close()
     writers = [Writer(store, f"writer-{number}") for number in range(WRITERS)]
+
+    def have_passed(counts: list[int]) -> bool:
+        return [len(writer.acknowledged) for writer in writers] > counts
+
     try:
         for _ in range(KILLS):
             counts = [len(writer.acknowledged) for writer in writers]
-            wait_until(lambda counts=counts: [len(writer.acknowledged) for writer in writers] > counts)  # type: ignore[misc]
+            wait_until(partial(have_passed, counts))
             time.sleep(choose.uniform(0, 0.05))  # at any moment of a write
             disturb(choose, server, writers)
         total = sum(len(writer.acknowledged) for writer in writers)

@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 
 import psycopg
@@ -61,12 +62,15 @@ def test_a_server_that_restarts_loses_nothing_and_doubles_nothing(server: Server
             version = engine.put(HERE, "counter", data=number, if_version=version).version
             acknowledged.append(number)
 
+    def has_passed(count: int) -> bool:
+        return len(acknowledged) > count
+
     writer = threading.Thread(target=write)
     writer.start()
     try:
         for _ in range(2):
             count = len(acknowledged)
-            wait_until(lambda count=count: len(acknowledged) > count + 10)  # type: ignore[misc]
+            wait_until(partial(has_passed, count + 10))
             server.restart(how)
         wait_until(lambda: len(acknowledged) > 40)
     finally:
