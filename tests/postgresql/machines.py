@@ -157,6 +157,10 @@ def copy_server(server: Server, target: Path, *options: str) -> None:
     find_postgresql().run("pg_basebackup", "-d", server.url, "-D", target, "-c", "fast", "--no-sync", *options)
 
 
+WHOLE_CHANGE = b" AS checked"  # in the statement that is a transaction by itself
+SYNC = b"S\0\0\0\4"  # the message that ends what a client sends before it waits
+
+
 class Link:
     """A connection through the proxy."""
 
@@ -217,7 +221,8 @@ class Proxy:
         with suppress(OSError):
             while data := link.client.recv(1 << 16):
                 link.writes = link.writes or b"commit_mark" in data
-                if self._at_commit is not None and link.writes and b"COMMIT\0" in data:
+                is_commit = (link.writes and b"COMMIT\0" in data) or WHOLE_CHANGE in data
+                if self._at_commit is not None and is_commit:
                     how, self._at_commit = self._at_commit, None
                     self._cut(link, how, data)
                     return
@@ -226,6 +231,8 @@ class Proxy:
 
     def _cut(self, link: Link, how: AtCommit, data: bytes) -> None:
         link.is_mute = True
+        if how == "withhold" and WHOLE_CHANGE in data:
+            link.server.sendall(data[: -len(SYNC)])  # so that it is made, and waits to be committed
         if how == "drop answer":
             link.server.sendall(data)
             link.client.settimeout(0.02)
@@ -249,7 +256,7 @@ class Proxy:
             while data := link.server.recv(1 << 16):
                 if not link.is_mute:
                     link.client.sendall(data)
-                elif b"COMMIT\0" in data:
+                elif b"COMMIT\0" in data or b"SELECT 1\0" in data:
                     link.has_answer.set()
         link.has_answer.set()
         if not link.is_mute:

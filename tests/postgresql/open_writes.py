@@ -21,7 +21,7 @@ class OpenWrite:
     def __init__(self, connections: Connections, connection: Connection) -> None:
         connection.execute("BEGIN")
         connection.execute(f"SET LOCAL lock_timeout = '{LOCK_TIMEOUT}'")
-        opening = FirstAnswer(connections.execute(connection, OPEN_TRANSACTION))
+        opening = FirstAnswer(lambda: connections.execute(connection, OPEN_TRANSACTION))
         self._connection = connection
         self.rows = PostgresTransaction(connections, connection, opening, datetime.now(UTC))
 

@@ -50,9 +50,13 @@ def engine(direct: Engine, proxy: Proxy, tmp_path: Path) -> Iterator[Engine]:
 
 @pytest.mark.parametrize("restart", ["", "fast", "immediate", "kill"])
 @pytest.mark.parametrize("how", ["cut", "drop answer"])
+@pytest.mark.parametrize("trips", [1, 2])
 def test_a_change_is_made_once_though_its_commit_is_not_heard_of(
-    server: Server, proxy: Proxy, direct: Engine, engine: Engine, how: AtCommit, restart: str
+    server: Server, proxy: Proxy, direct: Engine, engine: Engine, how: AtCommit, restart: str, trips: int
 ) -> None:
+    if trips == 1:  # it is, once a write has told the server's time
+        engine.write(HERE, text="before")
+
     def disturb() -> None:
         if restart:
             server.restart(restart)
@@ -89,6 +93,16 @@ def test_a_transaction_that_lost_its_client_is_ended(proxy: Proxy, direct: Engin
     assert proxy.has_cut.is_set()
     assert direct.read(record.id) == changed
     assert (changed.version, changed.data) == (2, 2)
+
+
+def test_a_change_of_one_statement_that_lost_its_client_is_ended(proxy: Proxy, direct: Engine, engine: Engine) -> None:
+    engine.write(HERE, text="before")
+    proxy.arm("withhold")
+    record = engine.write(HERE, text="once")
+    assert proxy.has_cut.is_set()
+    assert [each.text for each in direct.list(HERE)].count("once") == 1
+    assert direct.read(record.id) == record
+    assert direct.check() == []
 
 
 @pytest.mark.parametrize("how", ["cut", "drop answer"])

@@ -22,7 +22,7 @@ from ..spool import spool
 from ..store_copy import Loader, StorePart
 from ..upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
 from .conditions import Values, within
-from .database import Connection, Connections, FirstAnswer, ServerAddress
+from .database import Connection, Connections, FirstAnswer, ServerAddress, WholeChange
 from .dump import GIVEN, dump, fetch_pages, page_records
 from .migrations import Server, find_store, prepare
 from .record_rows import COLUMNS, OPEN_SNAPSHOT, OPEN_TRANSACTION, PostgresRecords, PostgresTransaction
@@ -177,15 +177,16 @@ class PostgresBackend:
         if self._replica is not None:
             self._replica.leave()  # what a change relies on is read where it is changed
 
-        def run(connection: Connection, opening: FirstAnswer) -> T:
+        def run(connection: Connection, opening: FirstAnswer) -> tuple[T, WholeChange | None]:
             transaction = PostgresTransaction(self._connections, connection, opening, self._clock())
             result = work(transaction)
-            transaction.finish()
-            self._server.check_needs(opening.fetch()[-3])
-            return result
+            whole = transaction.finish()
+            if whole is None:
+                self._server.check_needs(opening.fetch()[-3])
+            return result, whole
 
         try:
-            return self._connections.transact(OPEN_TRANSACTION, run)
+            return self._connections.change(OPEN_TRANSACTION, run)
         finally:
             self._note_write()
 

@@ -6,6 +6,7 @@ made; and where it was not, it keeps it from being made later.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import random
 import re
@@ -15,7 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -43,6 +44,7 @@ CONNECT_WAIT = 0.5  # seconds after which a caller looks why the pool has no con
 PREPARE_AFTER = 5  # uses of a statement
 ASK_PATIENCE = "1s"  # that one look for a mark waits for a transaction that is still open
 MARKS_LAST = 3600  # seconds that the marks of transactions are there
+MARK_CLOCK_LASTS = 600  # seconds in which this process dates marks itself
 ASK_WITHIN = 1800  # seconds in which a mark can be asked for; the rest is for clocks that differ
 MOST_STATEMENTS = 2000
 MOST_SCOPES = 100_000
@@ -71,7 +73,7 @@ _OPENING_READ = f"SELECT {_SET_REACH}, opening.* FROM ({{opening}}) AS opening"
 # does not wait for its client is left alone, as it may be in the midst of its commit.
 _END_LOST = f"""
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE pid = $1::integer AND {_NOW.format("xact_start")} = $2::bigint AND wait_event = 'ClientRead'
+WHERE pid = $1::integer AND abs({_NOW.format("xact_start")} - $2::bigint) < 60000000 AND wait_event = 'ClientRead'
 """
 # It waits for a transaction that is still open. What it finds is the mark; what it adds keeps the transaction from
 # being committed after this.
@@ -131,18 +133,48 @@ def _take_parameter(url: str, name: str, default: str) -> tuple[str, str]:
 
 
 class FirstAnswer:
-    """What the first statement of a transaction answers; it is fetched with the next answer, or when it is needed."""
+    """What the first statement of a transaction answers; it is fetched with the next answer, or when it is needed.
 
-    def __init__(self, cursor: Cursor) -> None:
-        self._cursor = cursor
+    The transaction begins when `begin` is called, at the latest when the answer is needed.
+    """
+
+    def __init__(self, send: Callable[[], Cursor], *, may_wait: bool = False) -> None:
+        """`send` begins the transaction, and sends its first statement: at once, unless it `may_wait`."""
+        self._send = send
+        self._cursor: Cursor | None = None
         self._row: tuple[Any, ...] | None = None
+        if not may_wait:
+            self.begin()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the transaction has begun."""
+        return self._cursor is not None
+
+    def begin(self) -> Cursor:
+        """Begin the transaction, if it has not begun yet."""
+        if self._cursor is None:
+            self._cursor = self._send()
+        return self._cursor
 
     def fetch(self) -> tuple[Any, ...]:
         """Return its row."""
         if self._row is None:
-            self._row = self._cursor.fetchone()
+            self._row = self.begin().fetchone()
             assert self._row is not None
         return self._row
+
+
+@dataclass(frozen=True, slots=True)
+class WholeChange:
+    """A change that is one statement, and a transaction by itself: it takes one trip to the server.
+
+    The values of the mark come after its own, and `{sync}` stands where it says whether it waits for the disk. It divides
+    by zero where it must not be made in this way.
+    """
+
+    statement: str
+    values: tuple[object, ...]
 
 
 class PooledConnection(psycopg.Connection[tuple[Any, ...]]):
@@ -168,6 +200,8 @@ class Connections:
         self._statements: dict[str, str] = {}
         self.vector_schema = "public"
         """The schema of the database that pgvector is in."""
+        self.newest_step = 0
+        """The number of the last step of the schema that this version knows."""
         self.read_only = False
         """Whether they lead to a standby, where nothing can be changed."""
         self.has_iterative_scan = False
@@ -178,6 +212,7 @@ class Connections:
         """Paths that are likely to be in the table of scopes: a transaction that finds one missing runs again."""
         self._prepare_after: int | None = PREPARE_AFTER
         self._outage = Outage()
+        self._mark_clock = MarkClock()
         self._own_patience = patience
         self.size = size
         self._room = threading.BoundedSemaphore(size)
@@ -282,24 +317,56 @@ class Connections:
         last in the first answer.
         """
         with translate_errors(self.schema):
-            return self._retry(lambda: self._run_once(opening, work))
+            return self._retry(lambda: self._run_once(opening, lambda *given: (work(*given), None)))
+
+    def change(self, opening: str, work: Callable[[Connection, FirstAnswer], tuple[T, WholeChange | None]]) -> T:
+        """Return what `work` does in a transaction, as `transact` does, or does without one.
+
+        The first time the transaction begins only when `work` needs it; if it needs none, it may return a change that
+        is a whole transaction by itself.
+        """
+        tries = itertools.count()
+        with translate_errors(self.schema):
+            return self._retry(lambda: self._run_once(opening, work, may_wait=next(tries) == 0))
 
     def forget_marks(self) -> None:
         """Remove the marks of transactions that are too old to be asked for."""
         self.fetch(_FORGET_MARKS)
 
-    def _run_once(self, opening: str, work: Callable[[Connection, FirstAnswer], T]) -> T:
+    def _run_once(
+        self,
+        opening: str,
+        work: Callable[[Connection, FirstAnswer], tuple[T, WholeChange | None]],
+        *,
+        may_wait: bool = False,
+    ) -> T:
         token, result = secrets.randbits(62), list[T]()
         at, session = 0, 0
+        # Behind a pooler the session is not known, and under row security it must be told first what it may see.
+        may_wait = may_wait and not self.row_security and self._prepare_after is not None
+        may_wait = may_wait and self._mark_clock.is_set
         try:
-            with self._lend() as connection, connection.pipeline():
-                connection.execute(_BEGIN)
-                statement = _OPENING.format(sync=self._sync, opening=opening)
-                opened = FirstAnswer(self.execute(connection, statement, (encode_reach(get_reach()), token)))
-                answer = work(connection, opened)
-                at, session = opened.fetch()[:2]
-                result.append(answer)
-                connection.execute("COMMIT")
+            with self._lend() as connection, ExitStack() as stack:
+
+                def begin() -> Cursor:
+                    stack.enter_context(connection.pipeline())
+                    connection.execute(_BEGIN)
+                    statement = _OPENING.format(sync=self._sync, opening=opening)
+                    return self.execute(connection, statement, (encode_reach(get_reach()), token))
+
+                opened = FirstAnswer(begin, may_wait=may_wait)
+                answer, whole = work(connection, opened)
+                if whole is None:
+                    at, session = opened.fetch()[:2]
+                    self._mark_clock.set(at)
+                    result.append(answer)
+                    connection.execute("COMMIT")
+                else:
+                    at, session = self._mark_clock.read(), connection.info.backend_pid
+                    result.append(answer)
+                    self.execute(connection, whole.statement.format(sync=self._sync), (*whole.values, at, token))
+        except errors.DivisionByZero as error:
+            raise errors.SerializationFailure("the change cannot be made in one trip") from error
         except psycopg.Error as error:
             if is_lost(error) or isinstance(error, errors.NotNullViolation):
                 self.known_scopes.clear()  # one of them may not be there: its transaction was undone
@@ -313,7 +380,8 @@ class Connections:
         with translate_errors(self.schema), self._lend(patiently=True) as connection, connection.pipeline():
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             statement = _OPENING_READ.format(opening=opening)
-            yield connection, FirstAnswer(self.execute(connection, statement, (encode_reach(get_reach()),)))
+            reach = encode_reach(get_reach())
+            yield connection, FirstAnswer(lambda: self.execute(connection, statement, (reach,)))
             connection.execute("COMMIT")
 
     def _was_committed(self, token: int, at: int, session: int) -> bool:
@@ -449,6 +517,28 @@ class Connections:
         ((session,),) = connection.execute("SELECT pg_backend_pid()").fetchall()
         if session != connection.info.backend_pid:
             self._prepare_after = None
+
+
+class MarkClock:
+    """The server's time, as far as it is needed to date a mark: as the last mark that it dated itself tells."""
+
+    def __init__(self) -> None:
+        self._ahead = 0
+        self._until = 0.0
+
+    @property
+    def is_set(self) -> bool:
+        """Whether it was set not long ago."""
+        return time.monotonic() < self._until
+
+    def set(self, at: int) -> None:
+        """Set it to what the server has just said, in microseconds since 1970."""
+        self._ahead = at - time.monotonic_ns() // 1000
+        self._until = time.monotonic() + MARK_CLOCK_LASTS
+
+    def read(self) -> int:
+        """Return the time, in microseconds since 1970."""
+        return self._ahead + time.monotonic_ns() // 1000
 
 
 class Outage:

@@ -68,6 +68,7 @@ def prepare(connections: Connections, *, row_security: bool = False, folder: Tra
                 statement = security.write_statement(connections, connection, table)
                 retry_change(connection, partial(change_table, connections, connection, statement))
         connections.row_security = security.is_on(connections, connection)
+        connections.newest_step = server.newest
         return server
 
 

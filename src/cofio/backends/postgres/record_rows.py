@@ -1,13 +1,13 @@
 """Records as rows: how they are read within one snapshot, and written within one transaction.
 
-Statements are sent without waiting for the answer of the one before, as long as it is not needed: a write takes two
-trips to the server, however many tables it touches.
+Statements are sent without waiting for the answer of the one before, as long as it is not needed: a change takes two
+trips to the server, however many tables it touches. A record that is written alone is one statement, and takes one.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
@@ -23,7 +23,7 @@ from ..record_columns import decode_headings, decode_record, pack_vector, unpack
 from ..record_interface import GivenVectors, Headings, PreparedText, Records
 from ..store_time import SLACK, compute_store_time
 from .conditions import LIVE, Values, digest, select_scopes, within
-from .database import Connection, Connections, Cursor, FirstAnswer
+from .database import Connection, Connections, Cursor, FirstAnswer, WholeChange
 
 if TYPE_CHECKING:
     from ...values.changes import Vector
@@ -66,8 +66,8 @@ _BY_DIGEST = (
     f" AND {LIVE.format('$4::bigint')} ORDER BY r.no LIMIT 1"
 )
 _MAKE_SCOPE = "INSERT INTO @scope (digest, path) VALUES ($1, $2) ON CONFLICT (digest) DO NOTHING"
-_INSERT = f"""
-WITH new AS MATERIALIZED (SELECT nextval('@change') AS no, {_SCOPE_NO.format("$1")} AS scope),
+# The parts of a new record, from `new`: its number and that of its scope.
+_INSERT_PARTS = """
 record AS (
     INSERT INTO @record
         (scope, no, id, kind, key, key_digest, seq, text_seq, words, terms, digest, parent, position, author,
@@ -80,9 +80,15 @@ id AS (INSERT INTO @record_id (id, scope, no) SELECT $2::text, scope, no FROM ne
 posting AS (
     INSERT INTO @posting (scope, term, no, words, count)
     SELECT scope, term, no, $6::integer, count FROM new, unnest($7::bigint[], $24::smallint[]) AS counts (term, count)
-)
-INSERT INTO @unembedded (scope, embedder, no, seq)
-SELECT new.scope, e.no, new.no, new.no FROM new, @embedder e WHERE $25::boolean
+),
+unembedded AS (
+    INSERT INTO @unembedded (scope, embedder, no, seq)
+    SELECT new.scope, e.no, new.no, new.no FROM new, @embedder e WHERE $25::boolean
+)"""
+_INSERT = f"""
+WITH new AS MATERIALIZED (SELECT nextval('@change') AS no, {_SCOPE_NO.format("$1")} AS scope),
+{_INSERT_PARTS}
+SELECT 1 FROM new
 """
 # The record is locked by then: what is read here stays.
 _OLD = "SELECT r.scope, r.no, r.words, r.terms FROM " + _AT_ID
@@ -143,6 +149,24 @@ SELECT coalesce((SELECT slot FROM @moment WHERE slot >= 0 LIMIT 1 FOR UPDATE SKI
        $1::bigint, $2::bigint
 ON CONFLICT (slot) DO UPDATE SET at = greatest(m.at, excluded.at), changes = m.changes + excluded.changes
 """
+# A new record with all that goes with it, and the mark of its transaction. Where the store's time is later than the
+# record's, or the store is a newer version's, it divides by zero: what a longer transaction would do is to be done then.
+_INSERT_WHOLE = f"""
+WITH new AS MATERIALIZED (
+    SELECT nextval('@change') AS no, {_SCOPE_NO.format("$1")} AS scope,
+           1 / (coalesce((SELECT max(at) FROM @moment), 0) <= $26::bigint
+                AND coalesce((SELECT needs FROM @state), 0) <= $27::integer)::integer AS checked
+),
+{_INSERT_PARTS},
+size AS (
+    INSERT INTO @scope_size AS z (scope, slot, records, words)
+    SELECT scope, {_TAKE_SLOT.format(scope="new.scope")}, 1, $6::integer FROM new
+    ON CONFLICT (scope, slot) DO UPDATE SET records = z.records + excluded.records, words = z.words + excluded.words
+),
+moment AS ({NOTE_MOMENT.replace("$1", "$26").replace("$2::bigint", "1")}),
+mark AS (INSERT INTO @commit_mark (at, token) VALUES ($28, $29))
+SELECT {{sync}} FROM new
+"""
 CORRECT_TIME = "UPDATE @moment SET at = $1 WHERE at > $1"
 # In one statement, so that all parts are of the same records: others may write meanwhile.
 _DELETE = f"""
@@ -191,8 +215,11 @@ class PostgresRecords:
     def at(self) -> int:
         """The store's time, in microseconds since 1970."""
         if self._at is None:
-            self._at = compute_store_time(self._clock, self._opening.fetch()[-1])
+            self._at = self._find_time()
         return self._at
+
+    def _find_time(self) -> int:
+        return compute_store_time(self._clock, self._opening.fetch()[-1])
 
     @property
     def now(self) -> datetime:
@@ -307,9 +334,35 @@ class PostgresTransaction(PostgresRecords):
         self._scope_of: dict[str, Scope] = {}
         """The scope of each record that was read or written."""
         self._changes = 0
+        self._waiting: tuple[Record, PreparedText] | None = None
+        """A new record that is not sent yet, since all of the transaction may be this record."""
 
-    def finish(self) -> None:
-        """Write the sizes of the scopes, and the store's time, if records were changed."""
+    def _find_time(self) -> int:
+        """The store's time; as long as the transaction has not begun it is this process's clock, which is checked."""
+        return super()._find_time() if self._opening.has_begun else self._clock
+
+    def _run(self, sql: str, values: Sequence[object] = ()) -> Cursor:
+        if not self._opening.has_begun:
+            self._begin()
+        return super()._run(sql, values)
+
+    def _begin(self) -> None:
+        """Begin the transaction, which needs more than one statement, with the record that was to be all of it."""
+        self._opening.begin()
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            self._insert(*waiting)
+        if self._at is not None and self._at != super()._find_time():
+            raise errors.SerializationFailure("the store's time is another than this process's clock")
+
+    def finish(self) -> WholeChange | None:
+        """Write the sizes of the scopes, and the store's time, if records were changed.
+
+        A transaction that has not begun, since all that it is to do is to add a record, is returned as a whole change.
+        """
+        if self._waiting is not None:
+            record, text = self._waiting
+            return WholeChange(_INSERT_WHOLE, (*_encode_insert(record, text), self.at, self._connections.newest_step))
         grown = {scope: more for scope, more in self._growth.items() if any(more)}
         if grown:
             self._run(
@@ -321,6 +374,7 @@ class PostgresTransaction(PostgresRecords):
             )  # fmt: skip
         if self._changes:
             self.note_time()
+        return None
 
     def note_time(self) -> None:
         """Write the store's time, which is not to go back from here, or which a clock that was ahead had wrong."""
@@ -350,11 +404,11 @@ class PostgresTransaction(PostgresRecords):
             self._run(
                 "INSERT INTO @posting (scope, term, no, words, count)"
                 " SELECT $1, term, $2, $3, count FROM unnest($4::bigint[], $5::smallint[]) AS counts (term, count)",
-                (scope, number, words, list(terms), list(terms.values())),
+                (scope, number, words, encode_numbers(terms), encode_numbers(terms.values())),
             )
             self._run(
                 "UPDATE @record SET words = $3, terms = $4::bigint[] WHERE scope = $1 AND no = $2",
-                (scope, number, words, list(terms)),
+                (scope, number, words, encode_numbers(terms)),
             )
         self._run("DELETE FROM @scope_size WHERE scope = $1", (scope,))
         self._run("INSERT INTO @scope_size VALUES ($1, 0, $2, $3)", (scope, len(rows), total))
@@ -386,10 +440,17 @@ class PostgresTransaction(PostgresRecords):
 
     def insert(self, record: Record, text: PreparedText, given: GivenVectors) -> None:
         """Add a record."""
-        self._prepare_change(record)
-        self._run(_INSERT, (digest(record.scope.path), *encode_record(record, text), record.kind not in NOT_SEARCHABLE))
-        self._grow(record.scope, 1, text.words)
+        is_plain = record.key is None and not given and record.scope.path in self._connections.known_scopes
+        if is_plain and not self._opening.has_begun and self._waiting is None:
+            self._waiting = (record, text)
+            return
+        self._insert(record, text)
         self._store_given(record.id, given)
+
+    def _insert(self, record: Record, text: PreparedText) -> None:
+        self._prepare_change(record)
+        self._run(_INSERT, _encode_insert(record, text))
+        self._grow(record.scope, 1, text.words)
         self._scope_of[record.id] = record.scope
 
     def update(self, record: Record, text: PreparedText, given: GivenVectors | None, *, restated: bool) -> None:
@@ -402,12 +463,12 @@ class PostgresTransaction(PostgresRecords):
             _UPDATE,
             (
                 record.id, digest(record.scope.path), str(record.kind), record.key, _digest_key(record), text.words,
-                list(terms), text.digest, record.parent, record.position, record.author, to_micros(record.updated_at),
+                encode_numbers(terms), text.digest, record.parent, record.position, record.author, to_micros(record.updated_at),
                 _to_micros(record.expires_at), record.version, str(record.importance), record.source, text.tags,
                 _fold(record.tags), record.title, text.data, _encode_fields(text), record.text, restated,
             ),
         )  # fmt: skip
-        self._run(_ADD_WORDS, (record.id, text.words, list(terms), list(terms.values())))
+        self._run(_ADD_WORDS, (record.id, text.words, encode_numbers(terms), encode_numbers(terms.values())))
         self._grow(record.scope, 1, text.words)
         if old_scope != record.scope:
             for statement in _MOVE:
@@ -487,11 +548,16 @@ def encode_record(record: Record, text: PreparedText) -> Row:
     """What the columns of a new record hold from `id` on, and how often it holds each of its words."""
     terms = _count_terms(_split(record))
     return (
-        record.id, str(record.kind), record.key, _digest_key(record), text.words, list(terms), text.digest,
+        record.id, str(record.kind), record.key, _digest_key(record), text.words, encode_numbers(terms), text.digest,
         record.parent, record.position, record.author, to_micros(record.created_at), to_micros(record.updated_at),
         _to_micros(record.expires_at), record.version, str(record.importance), record.source, text.tags,
-        _fold(record.tags), record.title, text.data, _encode_fields(text), record.text, list(terms.values()),
+        _fold(record.tags), record.title, text.data, _encode_fields(text), record.text, encode_numbers(terms.values()),
     )  # fmt: skip
+
+
+def _encode_insert(record: Record, text: PreparedText) -> Row:
+    """The values of what adds a record."""
+    return (digest(record.scope.path), *encode_record(record, text), record.kind not in NOT_SEARCHABLE)
 
 
 def _split(record: Record) -> Sequence[str]:
@@ -500,6 +566,11 @@ def _split(record: Record) -> Sequence[str]:
     return split_record(
         title=record.title, text=record.text, tags=record.tags, author=record.author, key=record.key, data=record.data
     )
+
+
+def encode_numbers(numbers: Iterable[int]) -> str:
+    """An array of numbers as PostgreSQL writes it, for which psycopg takes far longer."""
+    return f"{{{','.join(map(str, numbers))}}}"
 
 
 def _count_terms(words: Sequence[str]) -> dict[int, int]:

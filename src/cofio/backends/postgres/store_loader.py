@@ -89,7 +89,7 @@ _SET_NUMBERS = [
     "SELECT setval('@change', greatest(1, $1::bigint, (SELECT max(greatest(no, seq)) FROM @record)))",
     "SELECT setval('@save', greatest(1, $1::bigint, (SELECT max(no) FROM @checkpoint)))",
 ]
-_TERMS, _FOLDED, _COUNTS = 5, 17, 22  # those of the columns of `encode_record` that hold lists
+_FOLDED = 17  # that of the columns of `encode_record` that holds a list
 _TABLES = ("record", "record_id", "posting", "vector", "given", "checkpoint")
 
 
@@ -234,8 +234,6 @@ def _encode_parts(parts: Sequence[StorePart]) -> list[tuple[str, Sequence[object
 def _encode_record(part: StoredRecord) -> tuple[object, ...]:
     record, _, numbers = part
     columns = [*encode_record(record, rules.prepare_text(record))]
-    for place in (_TERMS, _COUNTS):
-        columns[place] = "{" + ",".join(map(str, columns[place])) + "}"
     columns[_FOLDED] = encode_json(columns[_FOLDED])
     return digest(record.scope.path), *numbers, *columns
 
