@@ -11,6 +11,7 @@ import pytest
 from cofio import Engine, Query, Scope, Settings
 from cofio.config.address import StoreAddress
 from cofio.embed.hashed import HashedEmbedder
+from cofio.engine.background import WorkSharing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,3 +59,15 @@ def test_an_embedder_that_fails_costs_a_search_nothing_but_its_vectors(
         page = memory.search("cat")
         assert [hit.record.text for hit in page] == ["the cat sat on the mat"]
         assert "1 record has no vector yet" in (page.degraded or "")
+
+
+def test_a_search_makes_no_vectors_while_other_calls_wait(store_address: StoreAddress) -> None:
+    queue = ["a call"]
+    sharing = WorkSharing(has_queue=lambda: bool(queue))
+    with Engine.open(store_address, settings=QUIET, embedder=HashedEmbedder(), sharing=sharing) as memory:
+        memory.write(Scope("a"), text="the cat sat on the mat")
+        page = memory.search("cat")
+        assert [hit.record.text for hit in page] == ["the cat sat on the mat"]
+        assert "1 record has no vector yet" in (page.degraded or "")
+        queue.clear()
+        assert memory.search("cat").degraded is None

@@ -38,6 +38,8 @@ class WorkSharing:
     """Tells the other that something has changed, in a process that takes calls."""
     is_busy: Callable[[], bool] | None = None
     """Whether a call waits somewhere, for which the work should stand back."""
+    has_queue: Callable[[], bool] | None = None
+    """Whether calls wait in this process for others to end: then a search leaves the vectors that are missing alone."""
 
 
 class BackgroundWork:

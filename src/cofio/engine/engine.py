@@ -96,7 +96,7 @@ class Engine(RecordReader):
         super().__init__(backend)
         self._search_lock = FairLock()
         self._embedding = EngineEmbedder(self.settings, embedder)
-        self._fresh_vectors = FreshVectors()
+        self._fresh_vectors = FreshVectors(sharing.has_queue if sharing else None)
         self._background = BackgroundWork(backend, self._embedding.open, partial(_purge_checkpoints, backend), sharing)
         # Run by close(), or when the engine is dropped without it, or when the interpreter ends.
         self._release = weakref.finalize(self, _release, self._background, backend)

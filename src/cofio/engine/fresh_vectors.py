@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..backends.search_interface import Searcher
@@ -25,7 +25,9 @@ LOCKS = 4  # searches of different scopes that make vectors at once; more would 
 class FreshVectors:
     """Gives vectors to the records that a search is about to miss, if they are few."""
 
-    def __init__(self) -> None:
+    def __init__(self, has_queue: Callable[[], bool] | None = None) -> None:
+        """While `has_queue` says that other calls wait, no vectors are made: that is left to the background."""
+        self._has_queue = has_queue
         self._locks = [threading.Lock() for _ in range(LOCKS)]
         self._rest_until = 0.0
         self.are_likely = False
@@ -38,7 +40,7 @@ class FreshVectors:
         """
         began = time.monotonic()
         self.are_likely = False
-        if began < self._rest_until:
+        if began < self._rest_until or (self._has_queue is not None and self._has_queue()):
             return False
         records = searcher.find_unembedded(embedder.id, LIMIT, MOST)
         if records is None:

@@ -169,8 +169,8 @@ class FirstAnswer:
 class WholeChange:
     """A change that is one statement, and a transaction by itself: it takes one trip to the server.
 
-    The values of the mark come after its own, and `{sync}` stands where it says whether it waits for the disk. It divides
-    by zero where it must not be made in this way.
+    The values of the mark come after its own, and `{sync}` stands where it says whether it waits for the disk. It
+    divides by zero where it must not be made in this way.
     """
 
     statement: str

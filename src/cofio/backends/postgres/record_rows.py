@@ -150,7 +150,7 @@ SELECT coalesce((SELECT slot FROM @moment WHERE slot >= 0 LIMIT 1 FOR UPDATE SKI
 ON CONFLICT (slot) DO UPDATE SET at = greatest(m.at, excluded.at), changes = m.changes + excluded.changes
 """
 # A new record with all that goes with it, and the mark of its transaction. Where the store's time is later than the
-# record's, or the store is a newer version's, it divides by zero: what a longer transaction would do is to be done then.
+# record's, or the store is a newer version's, it divides by zero, and the longer way is taken.
 _INSERT_WHOLE = f"""
 WITH new AS MATERIALIZED (
     SELECT nextval('@change') AS no, {_SCOPE_NO.format("$1")} AS scope,
@@ -463,9 +463,9 @@ class PostgresTransaction(PostgresRecords):
             _UPDATE,
             (
                 record.id, digest(record.scope.path), str(record.kind), record.key, _digest_key(record), text.words,
-                encode_numbers(terms), text.digest, record.parent, record.position, record.author, to_micros(record.updated_at),
-                _to_micros(record.expires_at), record.version, str(record.importance), record.source, text.tags,
-                _fold(record.tags), record.title, text.data, _encode_fields(text), record.text, restated,
+                encode_numbers(terms), text.digest, record.parent, record.position, record.author,
+                to_micros(record.updated_at), _to_micros(record.expires_at), record.version, str(record.importance),
+                record.source, text.tags, _fold(record.tags), record.title, text.data, _encode_fields(text), record.text, restated,
             ),
         )  # fmt: skip
         self._run(_ADD_WORDS, (record.id, text.words, encode_numbers(terms), encode_numbers(terms.values())))

@@ -130,6 +130,10 @@ class ServerLoad:
         """The load of each door."""
         return tuple(self._doors.values())
 
+    def has_queue(self) -> bool:
+        """Whether calls wait for a thread, at any door."""
+        return any(door.queue_length for door in self.doors)
+
     def find_door(self, name: str) -> DoorLoad:
         """Return the load of the door with this name, which is there from then on."""
         return self._doors.setdefault(name, DoorLoad(name, self.lag, self._threads))

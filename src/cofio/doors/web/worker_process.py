@@ -47,8 +47,10 @@ def run_worker(
     """
     home, board, processes = options.address.home, member.board, member.board.workers
     settings = replace(options.settings, background=False)  # another process does it
+    load = ServerLoad(BusyThreads(partial(board.set_busy_threads, member.number)))
     memory = Memory(
-        options.address, settings, say=say, sharing=WorkSharing(notify=member.wake_background),
+        options.address, settings, say=say,
+        sharing=WorkSharing(notify=member.wake_background, has_queue=load.has_queue),
         is_incomplete=board.is_incomplete,
     )  # fmt: skip
     assistant = open_assistant(settings, home, lambda: memory.engine, observe=member.count_model_usage)
@@ -59,7 +61,6 @@ def run_worker(
         vault = stack.enter_context(closing(AttachedVault(home, settings, notify=member.wake_background)))
         engine = memory.engine
         reader = None if assistant is None else assistant.reader
-        load = ServerLoad(BusyThreads(partial(board.set_busy_threads, member.number)))
         door = rest.Door(
             Conversations(engine, zone=settings.zone, reader=reader, mirror=vault.mirror(engine)),
             RemoteJobs(engine, member.switchboard, board, member.number),
