@@ -102,6 +102,12 @@ class BackendUnderTest:
     """Takes a store away, if there is one."""
     states: tuple[str, ...]
     """Where the words of a record can be, each of which a search has to find: see tests/contract."""
+    share: float = 1.0
+    """How many of the examples of a state machine it takes, outside of `make torture`: a new store costs more there."""
+
+    def scale(self, examples: int) -> int:
+        """Return how many of so many examples are to be tried."""
+        return examples if os.environ.get("COFIO_TORTURE") == "1" else round(self.share * examples)
 
     def __str__(self) -> str:
         return self.name
@@ -119,6 +125,7 @@ BACKENDS = [
         address=lambda folder: postgres.make_address(folder),
         remove=lambda address: postgres.remove(address),
         states=("settled",),  # words are in the index with the record
+        share=0.4,
     ),
 ]
 """Every backend: one more line here, and all that is tested of a store is tested on it, too."""
@@ -188,6 +195,7 @@ class Stores:
         self._folder = folder
         self._numbers = count(1)
         self._there: list[StoreAddress] = []
+        self.scale = backend.scale
 
     def new(self) -> StoreAddress:
         """The address of another store."""

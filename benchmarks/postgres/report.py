@@ -16,6 +16,7 @@ def render(results: dict[str, Any]) -> str:
         parts.append(_render_recall(results["recall"]))
     if results.get("serve"):
         parts.append(_render_servers(results["serve"]))
+    parts += results.get("kept", [])
     return "\n\n".join(parts) + "\n"
 
 

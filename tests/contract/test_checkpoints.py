@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -854,7 +855,8 @@ class Threads(RuleBasedStateMachine):
 
 
 def test_two_processes_agree_with_whole_states(stores: Stores) -> None:
-    run_state_machine_as_test(type("Threads", (Threads,), {"stores": stores}))
+    machine = type("Threads", (Threads,), {"stores": stores})
+    run_state_machine_as_test(machine, settings=settings(max_examples=stores.scale(100)))
 
 
 def test_a_cache_that_many_threads_fill_knows_its_size() -> None:

@@ -173,6 +173,35 @@ def test_an_author_counts_only_when_the_query_names_exactly_one() -> None:
     assert find_gainers("cid", "lee") == ["Bob Lee"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "hit"),
+    [
+        ("What did I say about kayaks?", True), ("what do i like", True), ("my sister's name", True),
+        ("I'm from?", True), ("Tell me", True), ("Where do I’ve to go", True), ("Wo wohne ich?", True),
+        ("meinem Bruder", True), ("Où est-ce que j'habite ?", True), ("¿Dónde vivo yo?", True), ("What does Ann like?", False),
+        ("the mine field", True), ("file io", False), ("army", False), ("", False), ("Meinung", False),
+    ],
+)  # fmt: skip
+def test_a_question_about_its_asker_is_recognised(asked: str, hit: bool) -> None:
+    assert ranking.is_about_asker(asked) is hit
+
+
+def test_the_asker_counts_as_a_named_author_does() -> None:
+    authors = ["user", "assistant", "Ann", "u-1"]
+    names = {each: frozenset({each.lower()}) for each in authors}
+    _, positions = place([turn(at) for at in range(len(authors))])
+
+    def find_gainers(askers: tuple[str, ...], *words: str) -> list[str]:
+        gains = ranking.weigh_author(words, authors, names, positions, askers)
+        return [author for author, gain in zip(authors, gains, strict=False) if gain]
+
+    assert find_gainers(("user",), "kayak") == ["user"]
+    assert find_gainers(("Ann", "u-1"), "kayak") == ["Ann", "u-1"]  # one, known by two names
+    assert find_gainers(("Ann", "u-1"), "kayak", "ann") == ["Ann", "u-1"]
+    assert find_gainers(("user",), "ann") == []  # two
+    assert find_gainers(("nobody",), "kayak") == []
+
+
 def weigh_days(asked: str, *days: datetime) -> list[float]:
     """What turns of one session, of these days, gain for a query."""
     _, positions = place([turn(at) for at in range(len(days))])

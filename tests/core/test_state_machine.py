@@ -409,5 +409,7 @@ class Memories(RuleBasedStateMachine):
 def test_two_engines_on_one_store_agree_with_a_plain_dict(stores: Stores) -> None:
     run_state_machine_as_test(
         type("Memories", (Memories,), {"stores": stores}),
-        settings=settings(max_examples=40, stateful_step_count=50, suppress_health_check=list(HealthCheck)),
+        settings=settings(
+            max_examples=stores.scale(40), stateful_step_count=50, suppress_health_check=list(HealthCheck)
+        ),
     )

@@ -504,7 +504,8 @@ def machine(backend_under_test: BackendUnderTest) -> type[EveryDoor]:
 def test_what_is_written_through_any_door_is_found_through_all_and_what_is_deleted_through_none(
     machine: type[EveryDoor],
 ) -> None:
-    run_state_machine_as_test(machine, settings=USUAL)
+    examples = machine.backend.scale(USUAL.max_examples)
+    run_state_machine_as_test(machine, settings=settings(USUAL, max_examples=examples))
 
 
 @pytest.mark.skipif(os.environ.get("COFIO_TORTURE") != "1", reason="takes hours: `make torture` runs it")

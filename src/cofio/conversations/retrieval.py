@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..engine.engine import Engine
+from ..engine.ranking import is_about_asker
 from ..values.query import MAX_LIST, AllOf, Filter, Hit, Mode, Page, Query, Where
 from ..values.records import Kind, Record, Scope
 from .projects import Project
@@ -53,7 +54,8 @@ class Answer:
 def search_episodes(engine: Engine, home: Scope, query: MemoryQuery) -> Answer:
     """A user's episodes. Each is as good as the best of itself, its facts and its messages."""
     each = BEST_MESSAGE if query.radius is None else EACH
-    page = _search(engine, home, (Kind.EPISODE, Kind.FACT, Kind.TURN), query, each=each)
+    asker = _find_asker(engine, home, query)
+    page = _search(engine, home, (Kind.EPISODE, Kind.FACT, Kind.TURN), query, each=each, asker=asker)
     groups: dict[str, list[Hit]] = {}
     for hit in page:
         of = hit.record.id if hit.record.kind is Kind.EPISODE else hit.record.parent
@@ -112,14 +114,30 @@ def score(hit: Hit) -> float:
 
 
 def _search(
-    engine: Engine, home: Scope, kinds: tuple[Kind, ...], query: MemoryQuery, each: int | tuple[int, int] | None = None
+    engine: Engine,
+    home: Scope,
+    kinds: tuple[Kind, ...],
+    query: MemoryQuery,
+    each: int | tuple[int, int] | None = None,
+    asker: tuple[str, ...] = (),
 ) -> Page:
     return engine.search(
         Query(
             query.text, scope=home, exact=True, kinds=kinds, filter=query.filter, mode=query.mode, limit=query.limit,
-            each=each, floor=query.floor,
+            each=each, floor=query.floor, asker=asker,
         )
     )  # fmt: skip
+
+
+def _find_asker(engine: Engine, home: Scope, query: MemoryQuery) -> tuple[str, ...]:
+    """Return the names that a user is known by as an author, if the question speaks of them: the newest, and the id."""
+    if not is_about_asker(query.text):
+        return ()
+    user = home.names[-1]
+    latest = engine.headings(
+        home, exact=True, kinds=(Kind.TURN,), filter=Where("data.sender_id", "=", user), limit=1, newest=True
+    )
+    return (*(each.author for each in latest), user)
 
 
 def _is_near(hits: Sequence[Hit], radius: float | None) -> bool:

@@ -19,10 +19,16 @@ RRF_KEYWORD, RRF_SEMANTIC, RRF_K = 0.4, 0.6, 60
 REACH = 2  # how many positions to either side count as surroundings
 WINDOW = 0.3  # the share of the keyword signal that comes from the window around a turn
 SMOOTHING = 0.08  # what a turn takes of each neighbour's score
-AUTHOR = 0.1
+AUTHOR = 0.2
 DATE = 0.3
 SESSION = 0.25
 
+# What a question calls the one who asks it; without words that mean something else in another of these languages.
+_FIRST_PERSON = re.compile(
+    r"\b(?:i|i['’](?:m|ve|d|ll)|me|my|mine|myself|ich|mich|mir|mein(?:e[mnrs]?)?"
+    r"|je|j['’]\w+|moi|mon|mes|yo|mis|conmigo)\b",
+    re.IGNORECASE,
+)
 _MONTHS = {
     "january": 1, "jan": 1, "february": 2, "feb": 2, "march": 3, "mar": 3, "april": 4, "apr": 4, "may": 5, "june": 6,
     "jun": 6, "july": 7, "jul": 7, "august": 8, "aug": 8, "september": 9, "sept": 9, "sep": 9, "october": 10, "oct": 10,
@@ -134,19 +140,32 @@ def weigh_session(scores: Sequence[float], positions: Positions) -> list[float]:
     return [0.0 if session is None else gains[session] for session in positions.sessions]
 
 
-def weigh_author(
-    words: Iterable[str], authors: Sequence[str], names: Mapping[str, frozenset[str]], positions: Positions
-) -> list[float]:
-    """Return what each candidate of a session gains if its author is the only one whom the query's words name.
+def is_about_asker(query: str) -> bool:
+    """Whether a question speaks of the one who asks it."""
+    return _FIRST_PERSON.search(query) is not None
 
-    `names` has the words of each author's name. If the query names none, or several, there is no gain: [] is returned.
+
+def weigh_author(
+    words: Iterable[str],
+    authors: Sequence[str],
+    names: Mapping[str, frozenset[str]],
+    positions: Positions,
+    askers: Iterable[str] = (),
+) -> list[float]:
+    """Return what each candidate of a session gains if its author is the only one whom the query is about.
+
+    Those are the ones whose names are among its words, and the one who asks, if it says I: `askers` are the names that
+    they may have. `names` has the words of each author's name. If the query is about none, or several, there is no
+    gain: [] is returned.
     """
     asked = set(words)
-    named = {author for author, own in names.items() if not own.isdisjoint(asked)}
-    if not named:
+    own_name = frozenset[str]()
+    meant = {author: own for author, own in names.items() if not own.isdisjoint(asked)}
+    meant |= dict.fromkeys((each for each in askers if each in names), own_name)
+    if not meant:
         return []
     by = [
-        names[author] if session is not None and author in named else None
+        meant.get(author) if session is not None else None
         for author, session in zip(authors, positions.sessions, strict=True)
     ]
     matching = set(by) - {None}

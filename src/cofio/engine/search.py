@@ -189,9 +189,10 @@ def _score(query: Query, found: Candidates, asked: Sequence[str], fusion: str) -
     # Ranks fused give scores of another size than sums of normalised ones, for which these gains are meant.
     unit = max(total) if fusion == "rrf" else 1.0
     names = {author: _split_author(author) for author in set(authors)}
+    askers = query.askers if ranking.is_about_asker(query.text) else ()
     gains = {
         "neighbours": ranking.weigh_neighbours(total, positions),
-        "author": [unit * gain for gain in ranking.weigh_author(asked, authors, names, positions)],
+        "author": [unit * gain for gain in ranking.weigh_author(asked, authors, names, positions, askers)],
         "date": [unit * gain for gain in ranking.weigh_date(query.text, created_at, positions)],
     }
     for gained in gains.values():

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, cast, get_args, overload
 
 from .errors import Invalid, LimitExceeded
 from .records import (
+    MAX_AUTHOR,
     Importance,
     Kind,
     Record,
@@ -125,6 +126,8 @@ class Query:
     floor: float | None = field(default=None, kw_only=True)
     """The least relevance (0 to 1) that a hit's best signal must have; None means the store's setting."""
     vector: Sequence[float] | None = field(default=None, kw_only=True)
+    asker: str | tuple[str, ...] = field(default="user", kw_only=True)
+    """Who asks, by the author of their turns: of several names any may be it. I, me and my in the text mean them."""
 
     def __post_init__(self) -> None:
         check_text("query", self.text, MAX_QUERY)
@@ -142,6 +145,13 @@ class Query:
             raise Invalid("floor", f"{self.floor!r} is not a number from 0 to 1")
         if self.vector is not None:
             object.__setattr__(self, "vector", checked_vector("vector", self.vector))
+        for name in self.asker if isinstance(self.asker, tuple) else (self.asker,):
+            check_text("asker", name, MAX_AUTHOR)
+
+    @property
+    def askers(self) -> tuple[str, ...]:
+        """The names that the one who asks may have as an author."""
+        return self.asker if isinstance(self.asker, tuple) else (self.asker,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -204,4 +204,5 @@ def told(found: CheckpointTuple) -> str:
 @pytest.mark.requirement("langgraph.saver.model")
 def test_the_two_savers_say_the_same(stores: Stores) -> None:
     machine = type("Model", (Model,), {"stores": stores})
-    run_state_machine_as_test(machine, settings=settings(max_examples=30, stateful_step_count=20, deadline=None))
+    chosen = settings(max_examples=stores.scale(30), stateful_step_count=20, deadline=None)
+    run_state_machine_as_test(machine, settings=chosen)

@@ -148,7 +148,8 @@ def test_a_store_in_memory_is_a_dict() -> None:
 
 @pytest.mark.requirement("store.model")
 def test_a_store_is_a_dict(stores: Stores) -> None:
-    run_state_machine_as_test(type("CofioMachine", (CofioMachine,), {"stores": stores}), settings=USUAL)
+    chosen = settings(USUAL, max_examples=stores.scale(USUAL.max_examples))
+    run_state_machine_as_test(type("CofioMachine", (CofioMachine,), {"stores": stores}), settings=chosen)
 
 
 @pytest.mark.requirement("store.model")

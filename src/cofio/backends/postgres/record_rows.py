@@ -465,7 +465,8 @@ class PostgresTransaction(PostgresRecords):
                 record.id, digest(record.scope.path), str(record.kind), record.key, _digest_key(record), text.words,
                 encode_numbers(terms), text.digest, record.parent, record.position, record.author,
                 to_micros(record.updated_at), _to_micros(record.expires_at), record.version, str(record.importance),
-                record.source, text.tags, _fold(record.tags), record.title, text.data, _encode_fields(text), record.text, restated,
+                record.source, text.tags, _fold(record.tags), record.title, text.data, _encode_fields(text),
+                record.text, restated,
             ),
         )  # fmt: skip
         self._run(_ADD_WORDS, (record.id, text.words, encode_numbers(terms), encode_numbers(terms.values())))
