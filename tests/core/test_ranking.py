@@ -179,7 +179,8 @@ def test_an_author_counts_only_when_the_query_names_exactly_one() -> None:
         ("What did I say about kayaks?", True), ("what do i like", True), ("my sister's name", True),
         ("I'm from?", True), ("Tell me", True), ("Where do I’ve to go", True), ("Wo wohne ich?", True),
         ("meinem Bruder", True), ("Où est-ce que j'habite ?", True), ("¿Dónde vivo yo?", True),
-        ("What does Ann like?", False), ("the mine field", True), ("file io", False), ("army", False), ("", False), ("Meinung", False),
+        ("What does Ann like?", False), ("the mine field", True), ("file io", False),
+        ("army", False), ("", False), ("Meinung", False),
     ],
 )  # fmt: skip
 def test_a_question_about_its_asker_is_recognised(asked: str, hit: bool) -> None:
