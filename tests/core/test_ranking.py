@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import NamedTuple
 
 import pytest
@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from cofio.engine import ranking
 from cofio.engine.ranking import Positions
+
+TODAY = date(2024, 3, 1)
 
 
 class Turn(NamedTuple):
@@ -122,7 +124,7 @@ def test_only_turns_of_a_session_gain_from_their_surroundings(given_turns: list[
     for gains in (
         ranking.weigh_neighbours(given_scores, positions),
         ranking.weigh_session(given_scores, positions),
-        ranking.weigh_date("in May 2023 or 1999", created_at, positions),
+        ranking.weigh_date("in May 2023 or 1999", TODAY, created_at, positions),
     ):
         assert len(gains) == len(given_turns)
         for turn_, gain in zip(given_turns, gains, strict=True):
@@ -206,7 +208,7 @@ def test_the_asker_counts_as_a_named_author_does() -> None:
 def weigh_days(asked: str, *days: datetime) -> list[float]:
     """What turns of one session, of these days, gain for a query."""
     _, positions = place([turn(at) for at in range(len(days))])
-    return ranking.weigh_date(asked, [round(day.timestamp() * 1_000_000) for day in days], positions)
+    return ranking.weigh_date(asked, TODAY, [round(day.timestamp() * 1_000_000) for day in days], positions)
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import date
 from operator import add
 
 from ..values.times import from_micros
+from .named_times import find_periods, names_time, weigh_day
 
 KEYWORD_WEIGHT = 0.55  # of the convex sum; the rest is the semantic signal's
 RRF_KEYWORD, RRF_SEMANTIC, RRF_K = 0.4, 0.6, 60
@@ -27,19 +28,6 @@ SESSION = 0.25
 _FIRST_PERSON = re.compile(
     r"\b(?:i|i['’](?:m|ve|d|ll)|me|my|mine|myself|ich|mich|mir|mein(?:e[mnrs]?)?"
     r"|je|j['’]\w+|moi|mon|mes|yo|mis|conmigo)\b",
-    re.IGNORECASE,
-)
-_MONTHS = {
-    "january": 1, "jan": 1, "february": 2, "feb": 2, "march": 3, "mar": 3, "april": 4, "apr": 4, "may": 5, "june": 6,
-    "jun": 6, "july": 7, "jul": 7, "august": 8, "aug": 8, "september": 9, "sept": 9, "sep": 9, "october": 10, "oct": 10,
-    "november": 11, "nov": 11, "december": 12, "dec": 12,
-}  # fmt: skip
-_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
-_DATE = re.compile(
-    rf"\b(?P<iso>(?P<iy>(?:19|20)\d\d)-(?P<im>\d\d?)(?:-(?P<id>\d\d?))?)\b"
-    rf"|\b(?:(?P<d1>\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?\s+)?(?P<month>{_MONTH})\b\.?"
-    rf"(?:\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d))?(?:,?\s+(?P<y1>(?:19|20)\d\d))?"
-    rf"|\b(?P<year>(?:19|20)\d\d)\b",
     re.IGNORECASE,
 )
 
@@ -174,57 +162,17 @@ def weigh_author(
     return [AUTHOR if own in matching else 0.0 for own in by]
 
 
-def weigh_date(query: str, created_at: Sequence[int], positions: Positions) -> list[float]:
+def weigh_date(query: str, today: date, created_at: Sequence[int], positions: Positions) -> list[float]:
     """Return what each candidate of a session gains for being of a time that the query names; [] if it names none.
 
-    The times are in microseconds since 1970, UTC.
+    It is asked on the day `today`; the times of the candidates are in microseconds since 1970, UTC.
     """
-    spans = list(_find_spans(query))
-    if not spans:
+    if not names_time(query):
         return []
-    return [
-        DATE if session is not None and any(_is_within(from_micros(micros), span) for span in spans) else 0.0
-        for session, micros in zip(positions.sessions, created_at, strict=True)
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class _Span:
-    """A time that was named: any of year, month and day."""
-
-    year: int | None
-    month: int | None
-    day: int | None
-
-
-def _find_spans(query: str) -> Iterable[_Span]:
-    for found in _DATE.finditer(query):
-        if found["iso"]:
-            yield _Span(int(found["iy"]), int(found["im"]), int(found["id"]) if found["id"] else None)
-        elif found["month"]:
-            # "may" is a verb more often than a month: it counts with a day or a year beside it.
-            day = found["d1"] or found["d2"]
-            if (
-                found["month"].lower() in ("may", "mar", "march")
-                and not (day or found["y1"])
-                and not found["month"][0].isupper()
-            ):
-                continue
-            year = int(found["y1"]) if found["y1"] else None
-            yield _Span(year, _MONTHS[found["month"].lower()], int(day) if day else None)
-        else:
-            yield _Span(int(found["year"]), None, None)
-
-
-def _is_within(moment: datetime, span: _Span) -> bool:
-    """Whether a moment agrees with a named time; a named day also agrees with what was said in the week after."""
-    if span.day is not None and span.month is not None:
-        year = span.year or moment.year
-        try:
-            start = datetime(year, span.month, span.day, tzinfo=UTC)
-        except ValueError:
-            return False
-        return start <= moment < start + timedelta(days=8)
-    if span.month is not None:
-        return moment.month == span.month and (span.year is None or moment.year == span.year)
-    return moment.year == span.year
+    days = [from_micros(micros).date() for micros in created_at]
+    years = {day.year for day in days}
+    periods = find_periods(query, today, years | {year - 1 for year in years})
+    if not periods:
+        return []
+    of_day = {day: DATE * weigh_day(day, periods) for day in set(days)}
+    return [0.0 if session is None else of_day[day] for session, day in zip(positions.sessions, days, strict=True)]

@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import lru_cache, partial
 from operator import add
 from typing import TYPE_CHECKING
@@ -189,11 +190,12 @@ def _score(query: Query, found: Candidates, asked: Sequence[str], fusion: str) -
     # Ranks fused give scores of another size than sums of normalised ones, for which these gains are meant.
     unit = max(total) if fusion == "rrf" else 1.0
     names = {author: _split_author(author) for author in set(authors)}
+    today = (query.asked_at or datetime.now(UTC)).date()
     askers = query.askers if ranking.is_about_asker(query.text) else ()
     gains = {
         "neighbours": ranking.weigh_neighbours(total, positions),
         "author": [unit * gain for gain in ranking.weigh_author(asked, authors, names, positions, askers)],
-        "date": [unit * gain for gain in ranking.weigh_date(query.text, created_at, positions)],
+        "date": [unit * gain for gain in ranking.weigh_date(query.text, today, created_at, positions)],
     }
     for gained in gains.values():
         if gained:

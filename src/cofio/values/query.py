@@ -128,6 +128,8 @@ class Query:
     vector: Sequence[float] | None = field(default=None, kw_only=True)
     asker: str | tuple[str, ...] = field(default="user", kw_only=True)
     """Who asks, by the author of their turns: of several names any may be it. I, me and my in the text mean them."""
+    asked_at: datetime | None = field(default=None, kw_only=True)
+    """When it is asked, which yesterday or last week in the text is counted from; None for now."""
 
     def __post_init__(self) -> None:
         check_text("query", self.text, MAX_QUERY)
@@ -147,6 +149,8 @@ class Query:
             object.__setattr__(self, "vector", checked_vector("vector", self.vector))
         for name in self.asker if isinstance(self.asker, tuple) else (self.asker,):
             check_text("asker", name, MAX_AUTHOR)
+        if self.asked_at is not None:
+            check_time("asked_at", self.asked_at)
 
     @property
     def askers(self) -> tuple[str, ...]:
