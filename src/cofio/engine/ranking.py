@@ -20,7 +20,8 @@ RRF_KEYWORD, RRF_SEMANTIC, RRF_K = 0.4, 0.6, 60
 REACH = 2  # how many positions to either side count as surroundings
 WINDOW = 0.3  # the share of the keyword signal that comes from the window around a turn
 SMOOTHING = 0.08  # what a turn takes of each neighbour's score
-AUTHOR = 0.2
+AUTHOR = 0.15  # more finds more, but not what one said whom the question does not name
+ASKER = 0.25
 DATE = 0.3
 SESSION = 0.25
 
@@ -147,9 +148,9 @@ def weigh_author(
     gain: [] is returned.
     """
     asked = set(words)
-    own_name = frozenset[str]()
+    asker = frozenset[str]()  # no author who is named is without a word
     meant = {author: own for author, own in names.items() if not own.isdisjoint(asked)}
-    meant |= dict.fromkeys((each for each in askers if each in names), own_name)
+    meant |= dict.fromkeys((each for each in askers if each in names), asker)
     if not meant:
         return []
     by = [
@@ -159,7 +160,8 @@ def weigh_author(
     matching = set(by) - {None}
     if len(matching) != 1:
         return []
-    return [AUTHOR if own in matching else 0.0 for own in by]
+    gain = ASKER if asker in matching else AUTHOR
+    return [gain if own in matching else 0.0 for own in by]
 
 
 def weigh_date(query: str, today: date, created_at: Sequence[int], positions: Positions) -> list[float]:
