@@ -166,7 +166,7 @@ def _find_unit(today: date, how: str, unit: str) -> Period | None:
 
 
 def _find_ago(today: date, count: int, unit: str) -> Period | None:
-    """Return the time so many units ago: exact for days, and the more roughly the longer it is ago."""
+    """Return the days that may be meant by a number of units ago: one day, or some on both sides of it."""
     try:
         match unit:
             case "day":
