@@ -31,13 +31,25 @@ def draw_vectors(count: int, *, clustered: bool = True, seed: int = 3) -> NDArra
     """Draw vectors of length 1: in clusters that vary in a few directions, as embeddings do, or at random."""
     draw = np.random.default_rng(seed)
     if clustered:
-        shape = np.random.default_rng(1)
-        centers, basis = shape.normal(size=(CLUSTERS, WIDTH)), shape.normal(size=(INNER, WIDTH)) / np.sqrt(INNER)
+        centers, basis = _draw_shape()
         made = centers[draw.integers(0, CLUSTERS, count)] + SPREAD * draw.normal(size=(count, INNER)) @ basis
         made += NOISE * draw.normal(size=(count, WIDTH))
     else:
         made = draw.normal(size=(count, WIDTH))
     return _normalize(made)
+
+
+def _draw_shape() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Draw the centers of the clusters, and the directions in which they vary."""
+    draw = np.random.default_rng(1)
+    return draw.normal(size=(CLUSTERS, WIDTH)), draw.normal(size=(INNER, WIDTH)) / np.sqrt(INNER)
+
+
+def _draw_moves(count: int) -> NDArray[np.float64]:
+    """Draw what brings a vector of length 1 elsewhere in its cluster, as far as two of a cluster are apart."""
+    moves = SPREAD * np.random.default_rng(9).normal(size=(count, INNER)) @ _draw_shape()[1]
+    moves /= np.sqrt(WIDTH * (1 + SPREAD**2 + NOISE**2))
+    return moves
 
 
 def _normalize(vectors: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -83,9 +95,8 @@ def copy_tenants(url: str, schema: str, copies: int) -> None:
     """Copy all records of a store for other tenants, so many times, within the database."""
     with psycopg.connect(url, autocommit=True, options=f"-c search_path={schema},public") as connection:
         connection.execute("CREATE TEMP TABLE jitter (n integer, data halfvec)")
-        noise = np.random.default_rng(9).normal(0, 0.2 / np.sqrt(WIDTH), (997, WIDTH))
         with connection.cursor().copy("COPY jitter FROM STDIN") as copy:
-            for number, row in enumerate(noise.tolist()):
+            for number, row in enumerate(_draw_moves(997).tolist()):
                 copy.write_row((number, str(row)))
         rows = connection.execute("SELECT no, path FROM scope").fetchall()
         for turn in range(1, copies + 1):
