@@ -45,6 +45,7 @@ PREPARE_AFTER = 5  # uses of a statement
 ASK_PATIENCE = "1s"  # that one look for a mark waits for a transaction that is still open
 MARKS_LAST = 3600  # seconds that the marks of transactions are there
 MARK_CLOCK_LASTS = 600  # seconds in which this process dates marks itself
+MARK_CLOCK_RESTS = 60  # seconds in which it does not, after a change that was to be made in one trip was refused
 ASK_WITHIN = 1800  # seconds in which a mark can be asked for; the rest is for clocks that differ
 MOST_STATEMENTS = 2000
 MOST_SCOPES = 100_000
@@ -365,9 +366,18 @@ class Connections:
                     at, session = self._mark_clock.read(), connection.info.backend_pid
                     result.append(answer)
                     self.execute(connection, whole.statement.format(sync=self._sync), (*whole.values, at, token))
-        except errors.DivisionByZero as error:
+        except (errors.DivisionByZero, errors.InsufficientPrivilege) as error:
+            if not may_wait:
+                raise
+            # Not in one trip, then. If another process has turned row security on, none can be made so any more.
+            if isinstance(error, errors.InsufficientPrivilege):
+                self._mark_clock.rest()
             raise errors.SerializationFailure("the change cannot be made in one trip") from error
         except psycopg.Error as error:
+            if may_wait and isinstance(error, errors.NotNullViolation):
+                self._mark_clock.rest()
+            if isinstance(error, errors.ReadOnlySqlTransaction):
+                result.clear()  # a standby says so: there is no commit to ask for
             if is_lost(error) or isinstance(error, errors.NotNullViolation):
                 self.known_scopes.clear()  # one of them may not be there: its transaction was undone
             if not result or not is_lost(error) or not self._was_committed(token, at, session):
@@ -525,11 +535,16 @@ class MarkClock:
     def __init__(self) -> None:
         self._ahead = 0
         self._until = 0.0
+        self._rests_until = 0.0
 
     @property
     def is_set(self) -> bool:
-        """Whether it was set not long ago."""
-        return time.monotonic() < self._until
+        """Whether it was set not long ago, and is not at rest."""
+        return self._rests_until < time.monotonic() < self._until
+
+    def rest(self) -> None:
+        """Be not set for a while."""
+        self._rests_until = time.monotonic() + MARK_CLOCK_RESTS
 
     def set(self, at: int) -> None:
         """Set it to what the server has just said, in microseconds since 1970."""

@@ -346,6 +346,13 @@ class PostgresTransaction(PostgresRecords):
             self._begin()
         return super()._run(sql, values)
 
+    @property
+    def checkpoints(self) -> PostgresCheckpoints:
+        """The checkpoints."""
+        if not self._opening.has_begun:
+            self._begin()
+        return super().checkpoints
+
     def _begin(self) -> None:
         """Begin the transaction, which needs more than one statement, with the record that was to be all of it."""
         self._opening.begin()
@@ -504,6 +511,8 @@ class PostgresTransaction(PostgresRecords):
         """Store vectors, by the ids of their records, where a record has none of its present text."""
         from .vector_rows import store_precomputed  # which needs numpy
 
+        if not self._opening.has_begun:
+            self._begin()
         store_precomputed(self._connections, self._connection, embedder, vectors)
 
     def _lock(self, sql: str, *values: object) -> Record | None:
