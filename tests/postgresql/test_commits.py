@@ -105,6 +105,19 @@ def test_a_change_of_one_statement_that_lost_its_client_is_ended(proxy: Proxy, d
     assert direct.check() == []
 
 
+def test_a_session_that_can_only_be_read_has_committed_nothing(direct: Engine) -> None:
+    """As those of a server that has become a standby: the change is made on another connection, with no question."""
+    from cofio.backends.postgres.backend import PostgresBackend
+
+    direct.write(HERE, text="before")
+    backend = direct._backend
+    assert isinstance(backend, PostgresBackend)
+    with backend._connections.borrow() as connection:
+        connection.execute("SET default_transaction_read_only = on")
+    direct.write(HERE, text="once")
+    assert [each.text for each in direct.list(HERE)].count("once") == 1
+
+
 @pytest.mark.parametrize("how", ["cut", "drop answer"])
 def test_a_commit_that_cannot_be_asked_for_is_said_to_be_unknown(
     server: Server, proxy: Proxy, direct: Engine, engine: Engine, how: AtCommit, monkeypatch: pytest.MonkeyPatch
