@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.engine.named_times import LATER, find_periods, names_time, weigh_day
+from cofio.engine.named_times import LATER, SOON, find_periods, names_time, weigh_day
 
 TODAY = date(2024, 3, 13)  # a Wednesday
 
@@ -80,8 +80,8 @@ def test_a_time_without_a_year_is_one_of_each_year() -> None:
 def test_a_day_counts_less_the_longer_it_is_past_the_end() -> None:
     period = (date(2023, 5, 1), date(2023, 5, 31))
     weights = [weigh_day(period[1] + timedelta(days=late), [period]) for late in range(LATER + 2)]
-    assert weights[0] == 1.0
-    assert weights == sorted(set(weights), reverse=True)
+    assert weights[: SOON + 1] == [1.0] * (SOON + 1)
+    assert weights[SOON:] == sorted(set(weights), reverse=True)
     assert weights[-1] == 0.0
     assert weigh_day(date(2023, 4, 30), [period]) == 0.0
     assert weigh_day(date(2023, 5, 1), [period, (date(2022, 1, 1), date(2022, 1, 1))]) == 1.0

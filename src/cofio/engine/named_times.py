@@ -15,7 +15,7 @@ from typing import TypeAlias
 Period: TypeAlias = tuple[date, date]
 """The first day and the last."""
 
-LATER = 14  # days after the end of a period in which something that happened then may still be told
+SOON, LATER = 7, 14  # days after the end of a period in which what happened then is likely told, and may still be
 _MONTHS = {
     "january": 1, "jan": 1, "february": 2, "feb": 2, "march": 3, "mar": 3, "april": 4, "apr": 4, "may": 5, "june": 6,
     "jun": 6, "july": 7, "jul": 7, "august": 8, "aug": 8, "september": 9, "sept": 9, "sep": 9, "october": 10, "oct": 10,
@@ -67,12 +67,12 @@ def find_periods(query: str, today: date, years: Iterable[int]) -> list[Period]:
 
 
 def weigh_day(day: date, periods: Iterable[Period]) -> float:
-    """Return how well a day agrees with the best of some periods: 1 within one, less the longer it is past its end."""
+    """Return how well a day agrees with the best of some periods: 1 within one or soon after, less the later it is."""
     best = 0.0
     for first, last in periods:
         late = (day - last).days
         if day >= first and late <= LATER:
-            best = max(best, 1.0 if late <= 0 else 1.0 - late / (LATER + 1))
+            best = max(best, 1.0 if late <= SOON else 1.0 - (late - SOON) / (LATER - SOON + 1))
     return best
 
 

@@ -243,7 +243,8 @@ def test_a_door_refuses_in_its_own_form_and_then_answers_as_ever(server: Server,
                 assert (error["code"], error["message"]) == ("QUEUE_SATURATED", REFUSAL)
             case "mcp":
                 error = refusal.parse()
-                assert (error["jsonrpc"], error["id"]) == ("2.0", None)
+                assert error["jsonrpc"] == "2.0"
+                assert error["id"] is None or isinstance(error["id"], int)  # of one that was read, and waited too long
                 assert error["error"] == {"code": -32603, "message": REFUSAL}
             case "memory_tool":
                 assert refusal.parse() == {"content": f"Error: {REFUSAL}", "is_error": True}
