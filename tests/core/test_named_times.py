@@ -90,6 +90,9 @@ def test_a_day_counts_less_the_longer_it_is_past_the_end() -> None:
 _PIECES = st.sampled_from(
     [
         "last ",
+        "yesterday ",
+        "month ",
+        "winter ",
         "first ",
         "week",
         "weekend ",
@@ -110,5 +113,14 @@ _PIECES = st.sampled_from(
 
 @given(asked=st.lists(_PIECES, max_size=8).map("".join) | st.text(max_size=30), today=st.dates())
 def test_no_question_and_no_day_breaks_it(asked: str, today: date) -> None:
-    for first, last in find_periods(asked, today, [1970, 2024]):
+    for first, last in find_periods(asked, today, [0, 1970, 2024, 9999]):
+        assert first <= last
+
+
+@pytest.mark.parametrize("today", [date.min, date.max])
+@pytest.mark.parametrize(
+    "asked", ["yesterday", "last week", "last year", "last winter", "the last week of May", "9 years ago"]
+)
+def test_the_first_and_the_last_day_there_are_break_nothing(asked: str, today: date) -> None:
+    for first, last in find_periods(asked, today, [0, 1, 9999, 10_000]):
         assert first <= last

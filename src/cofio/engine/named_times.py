@@ -9,6 +9,7 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from datetime import date, timedelta
 from typing import TypeAlias
 
@@ -126,21 +127,22 @@ def _read_season(found: re.Match[str], today: date, years: list[int]) -> Iterato
         years = [today.year]
     elif which == "last":
         years = [today.year if last < today.month and first <= last else today.year - 1]
-    for year in years:
-        end = year + (last < first)
-        yield date(year, first, 1), date(end, last, calendar.monthrange(end, last)[1])
+    yield from _make(years, lambda year: _find_months(year, first, last))
 
 
 def _find_counted(query: str, today: date) -> Iterator[Period | None]:
     for found in _COUNTED.finditer(query):
-        if found["day"]:
-            back = {"today": 0, "yesterday": 1}.get(found["day"].lower(), 2)
-            day = today - timedelta(days=back)
-            yield day, day
-        elif found["how"]:
-            yield _find_unit(today, found["how"].lower(), found["unit"].lower())
-        else:
-            yield _find_ago(today, _parse_count(found["count"].lower()), found["of"].lower())
+        with suppress(ValueError, OverflowError):  # before there were years
+            yield _count_back(found, today)
+
+
+def _count_back(found: re.Match[str], today: date) -> Period | None:
+    if found["how"]:
+        return _find_unit(today, found["how"].lower(), found["unit"].lower())
+    if found["count"]:
+        return _find_ago(today, _parse_count(found["count"].lower()), found["of"].lower())
+    day = today - timedelta(days={"today": 0, "yesterday": 1}.get(found["day"].lower(), 2))
+    return day, day
 
 
 def _find_unit(today: date, how: str, unit: str) -> Period | None:
@@ -190,9 +192,10 @@ def _parse_count(text: str) -> int:
 
 def _make(years: Iterable[int], find: Callable[[int], Period | None]) -> Iterator[Period]:
     for year in years:
-        period = find(year)
-        if period is not None:
-            yield period
+        with suppress(ValueError, OverflowError):  # there is no such day, or no such year
+            period = find(year)
+            if period is not None:
+                yield period
 
 
 def _find_days(year: int, month: int, day: int | None) -> Period | None:
@@ -204,6 +207,12 @@ def _find_days(year: int, month: int, day: int | None) -> Period | None:
         return date(year, month, 1), date(year, month, calendar.monthrange(year, month)[1])
     except ValueError:
         return None
+
+
+def _find_months(year: int, first: int, last: int) -> Period:
+    """Return some months, which may go on into the next year."""
+    end = year + (last < first)
+    return date(year, first, 1), date(end, last, calendar.monthrange(end, last)[1])
 
 
 def _find_part(year: int, month: int, first: int, last: int) -> Period | None:
