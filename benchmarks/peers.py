@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import apsw
 import numpy as np
@@ -51,7 +52,7 @@ class Fts5:
             )
             self._db.execute("INSERT INTO chunks_fts (chunks_fts) VALUES ('rebuild')")
 
-    def search(self, question: str, limit: int) -> list[object]:
+    def search(self, question: str, limit: int) -> list[tuple[Any, ...]]:
         """The best chunks for a question."""
         tokens = [token for token in re.sub(r'[*^:(){}\[\]"]', " ", question).split() if len(token) >= 2]
         return list(
@@ -61,6 +62,10 @@ class Fts5:
                 (" OR ".join(f'"{token}"' for token in tokens), limit),
             )
         )
+
+    def rank(self, question: str, limit: int) -> list[tuple[int, float]]:
+        """The numbers of the best records for a question, each with its score: the more the better."""
+        return [(int(row[0]), -float(row[-1])) for row in self.search(question, limit)]
 
     def close(self) -> None:
         """Let go of the database."""

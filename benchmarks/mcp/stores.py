@@ -69,7 +69,7 @@ def questions(held: Sequence[Chunk], text: str, count: int) -> list[str]:
         return [" ".join(draw.sample(WORDS, 3)) for _ in range(count)]
     asked: list[str] = []
     while len(asked) < count:
-        words = re.findall(r"[a-z]{2,}", draw.choice(held).content.lower())  # lower: AND and NOT fail at the peer
+        words = re.findall(r"\b[a-z]{2,}\b", draw.choice(held).content.lower())  # lower: AND and NOT fail at the peer
         if len(words) >= 3:
             start = draw.randrange(len(words) - 2)
             asked.append(" ".join(words[start : start + 3]))

@@ -130,7 +130,7 @@ def test_what_stands_around_a_candidate_is_within_the_bounds_too(
             split_query("walrus"), EMBEDDER.embed_query("walrus n4"), EMBEDDER.id, depth=1, flat_depth=1
         )
         assert {candidate.id for candidate in found.rows.values()} == {turns[4].id}
-        around = searcher.around(list(found.rows.values()), 2)
+        around = searcher.around(list(found.rows.values()), 2, ())
         # Of the same scope and parent: not 3 and 5, which are of another scope.
         assert {candidate.id for candidate in around.rows.values()} == {turns[2].id, turns[6].id}
         assert around.semantic.keys() == around.rows.keys()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -56,7 +55,9 @@ def test_the_reasons_of_a_hit_agree_with_its_place(
         assert all(0 <= found.relevance <= 1 for found in seen)
         assert all(0 <= found.share <= 1 for found in seen)
     for hit in hits:
-        assert hit.score == pytest.approx(parts(hit))
+        assert hit.why.total == pytest.approx(parts(hit))
+        assert 0 < hit.score < 1
+    assert [hit.why.total for hit in hits] == sorted((hit.why.total for hit in hits), reverse=True)
 
 
 def test_a_hit_names_the_words_it_shares_with_the_query(memory: Engine, remember: Callable[..., list[Record]]) -> None:
@@ -95,12 +96,10 @@ def test_below_the_floor_nothing_is_returned_and_the_cut_is_counted(
     animals(remember)
     everything = memory.search(Query("walrus colony", floor=0.0))
     assert len(everything) == 5
-    for floor in (0.1, 0.3, 0.6, 1.0):
+    for floor in (0.001, 0.05, 0.1, 0.3, 0.6, 1.0):
         hits = memory.search(Query("walrus colony", floor=floor))
         assert len(hits) + hits.cut == 5
-        for hit in everything:
-            signals = [signal.relevance for signal in (hit.why.keyword, hit.why.semantic) if signal]
-            assert (hit.record.id in ids(hits)) == (max(signals) >= floor)
+        assert ids(hits) == [hit.record.id for hit in everything if hit.score >= floor]
 
 
 def test_nothing_relevant_is_an_answer(memory: Engine, remember: Callable[..., list[Record]]) -> None:
@@ -111,62 +110,27 @@ def test_nothing_relevant_is_an_answer(memory: Engine, remember: Callable[..., l
     assert hits.degraded is None
 
 
-def test_where_no_word_is_shared_about_half_the_floor_of_the_store_is_enough(
-    memory: Engine, reopen: Callable[..., Engine]
-) -> None:
-    memory.write(DEMO, text="walrus colony on the ice of the far north")
-    memory.settle()
-    near = Query("?", mode="semantic", vector=list(HashedEmbedder().embed_query("walrus")), floor=None)
-    cosine = memory.search(replace(near, floor=0.0))[0].why.semantic
-    assert cosine is not None
-    strict = reopen(Settings(background=False, embedder="none", floor=cosine.score / 0.5), HashedEmbedder())
-    assert len(strict.search(near)) == 0
-    lax = reopen(Settings(background=False, embedder="none", floor=cosine.score / 0.6), HashedEmbedder())
-    assert len(lax.search(near)) == 1
-    assert len(lax.search(replace(near, floor=cosine.score / 0.6))) == 0
-
-
-def test_among_few_candidates_less_than_the_floor_of_the_store_is_enough(
-    memory: Engine, reopen: Callable[..., Engine]
-) -> None:
-    memory.write_many([Draft(scope=DEMO, text=f"walrus {number}") for number in range(120)])
-    memory.write(Scope("few"), text="walrus colony")
-    memory.settle()
-    store = reopen(Settings(background=False, embedder="none", floor=0.9), HashedEmbedder())
-    asked = "walrus giraffe"
-    for scope, enough in ((Scope("few"), True), (DEMO, False)):
-        best = store.search(Query(asked, scope=scope, mode="keyword", floor=0.0))[0]
-        assert best.why.keyword is not None
-        relevance = best.why.keyword.relevance
-        lowest = reopen(Settings(background=False, embedder="none", floor=relevance / 0.6), HashedEmbedder())
-        assert bool(lowest.search(Query(asked, scope=scope, mode="keyword"))) == enough
-        assert not lowest.search(Query(asked, scope=scope, mode="keyword", floor=relevance / 0.6))
-
-
 def test_what_came_nearest_to_the_floor_is_named_when_nothing_reached_it(
     memory: Engine, remember: Callable[..., list[Record]]
 ) -> None:
     animals(remember)
-    asked = "walrus giraffe zebra elephant leopard"
-    near = memory.search(Query(asked, floor=0.99)).near
+    near = memory.search(Query("walrus colony", floor=1.0)).near
     assert 1 <= len(near) <= 3
-    assert "walrus" in near[0].record.text
-    best = [max(signal.relevance for signal in (hit.why.keyword, hit.why.semantic) if signal) for hit in near]
-    assert best == sorted(best, reverse=True)
-    assert best[-1] >= 0.2
-    assert memory.search(Query(asked, floor=0.1)).near == ()
+    assert near[0].record.id == "a"
+    assert [hit.score for hit in near] == sorted((hit.score for hit in near), reverse=True)
+    assert memory.search(Query("walrus colony", floor=0.1)).near == ()
     assert memory.search("quarterly tax return").near == ()
 
 
 def test_the_floor_of_the_store_holds_when_the_query_has_none(memory: Engine, reopen: Callable[..., Engine]) -> None:
     memory.write(DEMO, text="walrus colony")
     memory.settle()
-    asked = "walrus giraffe zebra elephant leopard"
+    asked = "walrus colony"
     strict = reopen(Settings(background=False, embedder="none", floor=1.0), HashedEmbedder())
     assert len(strict.search(asked)) == 0
     assert len(strict.search(Query(asked, floor=0.1))) == 1
     lax = reopen(Settings(background=False, embedder="none", floor=0.0), HashedEmbedder())
-    assert len(lax.search(asked)) == 1
+    assert len(lax.search("walrus giraffe zebra elephant leopard")) == 1
 
 
 def test_a_convex_sum_weighs_both_signals(memory: Engine, remember: Callable[..., list[Record]]) -> None:
@@ -176,7 +140,19 @@ def test_a_convex_sum_weighs_both_signals(memory: Engine, remember: Callable[...
     best_semantic = max(hit.why.semantic.share for hit in hits if hit.why.semantic)
     assert best_keyword + best_semantic == pytest.approx(1)
     assert 0.3 < best_keyword < 0.7
-    assert all(0 <= hit.score <= 1 for hit in hits)
+
+
+def test_a_signal_that_found_next_to_nothing_has_no_full_say(
+    memory: Engine, remember: Callable[..., list[Record]]
+) -> None:
+    animals(remember)
+    asked = "one of walrus giraffe zebra elephant leopard tiger"
+    weak = memory.search(Query(asked, mode="keyword", floor=0.0))[0]
+    strong = memory.search(Query("walrus", mode="keyword", floor=0.0))[0]
+    assert weak.why.keyword is not None
+    assert strong.why.keyword is not None
+    assert weak.why.keyword.share < strong.why.keyword.share
+    assert weak.score < strong.score
 
 
 def test_reciprocal_ranks_are_fused_with_the_documented_weights(
@@ -186,12 +162,17 @@ def test_reciprocal_ranks_are_fused_with_the_documented_weights(
     ranked = reopen(Settings(background=False, embedder="none", fusion="rrf"), HashedEmbedder())
     hits = ranked.search(Query("walrus colony", floor=0.0))
     assert ids(hits)[0] == "a"
+    sums = []
     for hit in hits:
         expected = 0.4 / (60 + hit.why.keyword.rank) if hit.why.keyword and hit.why.keyword.rank else 0.0
         if hit.why.semantic and hit.why.semantic.rank:
             expected += 0.6 / (60 + hit.why.semantic.rank)
-        assert hit.score == pytest.approx(expected)
-        assert hit.score == pytest.approx(parts(hit))
+        sums.append(expected)
+        assert hit.why.total == pytest.approx(parts(hit))
+    for hit, expected in zip(hits, sums, strict=True):
+        shares = sum(signal.share for signal in (hit.why.keyword, hit.why.semantic) if signal)
+        assert shares == pytest.approx(expected)
+        assert hit.score == hit.why.total
     plain = reopen(Settings(background=False, embedder="none", fusion="rrf"))
     assert ids(plain.search("walrus"))[0] == "a"
 
@@ -212,13 +193,12 @@ def test_a_turn_beside_a_match_is_brought_along(memory: Engine, remember: Callab
     )
     for mode in MODES[::2]:
         hits = memory.search(Query("which city", mode=mode))
-        assert ids(hits)[0] == "s1"
-        assert "s2" in ids(hits)
+        assert set(ids(hits)[:2]) == {"s1", "s2"}  # the question, and what follows it
         assert not {"t0", "t1", "note", "s5"} & set(ids(hits))
         beside = next(hit for hit in hits if hit.record.id == "s2")
         assert beside.why.keyword is None
-        assert beside.why.context["neighbours"] > 0
-        assert beside.score == pytest.approx(parts(beside))
+        assert beside.why.context["reply"] > 0
+        assert beside.why.total == pytest.approx(parts(beside))
 
 
 def test_surroundings_stay_within_what_is_asked(memory: Engine, remember: Callable[..., list[Record]]) -> None:
@@ -230,7 +210,7 @@ def test_surroundings_stay_within_what_is_asked(memory: Engine, remember: Callab
         turns[1],
     )
     hits = memory.search(Query("which city", mode="keyword", kinds=(Kind.TURN,), floor=0.0))
-    assert ids(hits) == ["s0", "s1"]
+    assert set(ids(hits)) == {"s0", "s1"}
 
 
 def test_turns_of_the_author_whom_the_query_names_gain(memory: Engine, remember: Callable[..., list[Record]]) -> None:
@@ -285,7 +265,7 @@ def test_a_record_is_as_good_as_the_best_of_what_hangs_under_it(
     by_id = {hit.record.id: hit for hit in hits}
     assert by_id["trip"].score >= by_id["fact"].score > by_id["other"].score
     assert by_id["trip"].why.context["children"] > 0
-    assert by_id["trip"].score == pytest.approx(parts(by_id["trip"]))
+    assert by_id["trip"].why.total == pytest.approx(parts(by_id["trip"]))
     assert "children" not in by_id["other"].why.context
 
 
@@ -326,3 +306,27 @@ def test_hits_can_be_counted_by_what_they_stand_under(memory: Engine, remember: 
     for wrong in (0, -1, 1001, True, "3", (0, 1), (1,), (1, 2, 3), ("1", 2)):
         with pytest.raises(Invalid, match="each"):
             Query("walrus", each=wrong)  # type: ignore[arg-type]
+
+
+def test_of_two_notes_that_say_the_same_the_newer_comes_first(
+    memory: Engine, remember: Callable[..., list[Record]]
+) -> None:
+    remember(
+        Draft(scope=DEMO, id="new", text="The harbour opens at eight", created_at=datetime(2024, 5, 2, tzinfo=UTC)),
+        Draft(scope=DEMO, id="old", text="The harbour opens at seven", created_at=datetime(2023, 5, 2, tzinfo=UTC)),
+    )
+    for mode in MODES:
+        assert ids(memory.search(Query("when does the harbour open", mode=mode, floor=0.0))) == ["new", "old"]
+    both = memory.search(Query("when did the harbour open in May 2023", mode="keyword", floor=0.0))
+    assert set(ids(both)) == {"new", "old"}
+
+
+def test_a_name_in_one_piece_beats_its_parts_far_apart(memory: Engine, remember: Callable[..., list[Record]]) -> None:
+    remember(
+        Draft(scope=DEMO, id="parts", title="ops ops", text="ops had 1500 calls; ops counts 1500 a day for ops"),
+        Draft(scope=DEMO, id="whole", text="The outage of last week is described in OPS-1500 and was caused by a disk"),
+    )
+    for mode in ("keyword", "hybrid"):
+        hits = memory.search(Query("OPS-1500", mode=mode, floor=0.0))
+        assert ids(hits)[0] == "whole"
+        assert hits[0].why.context["exact"] > 0

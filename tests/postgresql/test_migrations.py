@@ -20,14 +20,19 @@ from cofio import Engine, Query, Scope, Settings, Unavailable
 from cofio.backends.postgres import schema_changes
 from cofio.backends.postgres.database import Connections, ServerAddress
 from cofio.backends.postgres.migrations import Server, prepare
-from cofio.backends.postgres.schema_steps import Step
+from cofio.backends.postgres.schema_steps import Step, list_steps
+from cofio.backends.store_copy import StoredRecord
 from cofio.config.address import StoreAddress
+from cofio.embed.hashed import HashedEmbedder
+from cofio.engine.opening import open_backend
 
 from .. import postgres
+from ..coded import CodedEmbedder, encode_words
 from ..waiting import join, wait_until
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
 HERE = Scope("here")
+NEWEST = list_steps()[-1].number
 ADD_COLUMN = (
     "-- compatible\nALTER TABLE @record ADD COLUMN colour text; -- of the walrus\nCREATE TABLE @paint (no bigint);"
 )
@@ -163,12 +168,12 @@ def test_a_step_waits_for_a_long_reader_and_keeps_nobody_else_waiting(
         before = rounds[0]
         wait_until(lambda: rounds[0] > before + 20)  # the server goes on while the step cannot
         assert thread.is_alive()
-        assert fetch(admin, "SELECT schema FROM state") == 1
+        assert fetch(admin, "SELECT schema FROM state") == NEWEST
         reader.close()
         join(thread)
         before = rounds[0]
         wait_until(lambda: rounds[0] > before + 5)  # and after it, as it is one that older servers can live with
-    assert fetch(admin, "SELECT schema FROM state") == 2
+    assert fetch(admin, "SELECT schema FROM state") == NEWEST + 1
     assert fetch(admin, "SELECT needs FROM state") == 1
     assert engine.check() == []
 
@@ -183,8 +188,8 @@ def test_servers_that_start_at_once_make_each_step_once(
         servers = [*pool.map(lambda _: upgrade(store, folder), range(6))]
         before = rounds[0]
         wait_until(lambda: rounds[0] > before + 2)
-    assert {server.newest for server in servers} == {4}
-    assert fetch(admin, "SELECT schema FROM state") == 4
+    assert {server.newest for server in servers} == {NEWEST + 3}
+    assert fetch(admin, "SELECT schema FROM state") == NEWEST + 3
     assert fetch(admin, "SELECT count(*) FROM counted") == 1
     assert fetch(admin, "SELECT indisvalid FROM pg_index WHERE indexrelid = 'record_author'::regclass") is True
     assert engine.check() == []
@@ -202,7 +207,7 @@ def test_a_store_is_made_by_all_steps_and_with_partitions(
     admin.execute("CREATE INDEX record_author ON ONLY record (scope, author)")
     admin.execute("CREATE INDEX record_author_0 ON record_0 (scope, author)")
     admin.execute("ALTER INDEX record_author ATTACH PARTITION record_author_0")
-    admin.execute("UPDATE state SET schema = 1")
+    admin.execute(f"UPDATE state SET schema = {NEWEST}".encode())
     assert fetch(admin, index) is False
     upgrade(store, folder)
     assert fetch(admin, index) is True
@@ -219,12 +224,13 @@ def test_a_server_is_told_when_a_newer_one_has_changed_the_tables(
     Engine.open(store, settings=QUIET).close()
     upgrade(store, steps(ADD_COLUMN, "CREATE TABLE @other (n integer);"))
     before = fetch(admin, "SELECT count(*) FROM record")
+    needs = rf"a newer cofio \(it needs schema {NEWEST + 2}, this version knows {NEWEST}\)"
     for call in (
         engine.verify,
         lambda: engine.write(HERE, text="too old"),
         lambda: Engine.open(store, settings=QUIET),
     ):
-        with pytest.raises(Unavailable, match=r"a newer cofio \(it needs schema 3, this version knows 1\)"):
+        with pytest.raises(Unavailable, match=needs):
             call()
     assert engine.read(record.id) == record  # as long as it can be read
     assert fetch(admin, "SELECT count(*) FROM record") == before
@@ -250,9 +256,9 @@ def test_a_server_that_is_killed_at_a_step_leaves_it_to_the_next(
             process.wait(60)
         if is_noticed:
             admin.execute(f"SELECT pg_terminate_backend(pid, 5000) FROM ({WAITING_STEPS}) AS waiting".encode())
-        assert fetch(admin, "SELECT schema FROM state") == 1
+        assert fetch(admin, "SELECT schema FROM state") == NEWEST
     upgrade(store, folder)
-    assert fetch(admin, "SELECT schema FROM state") == 2
+    assert fetch(admin, "SELECT schema FROM state") == NEWEST + 1
     if script is BUILD_INDEX:
         assert fetch(admin, "SELECT indisvalid FROM pg_index WHERE indexrelid = 'record_author'::regclass") is True
     engine.write(HERE, text="walrus")
@@ -278,10 +284,31 @@ def test_a_step_that_fails_changes_nothing(
     with pytest.raises(Unavailable, match="division by zero"):
         upgrade(store, folder)
     assert fetch(admin, "SELECT to_regclass('half')") is None
-    assert fetch(admin, "SELECT schema FROM state") == 1
+    assert fetch(admin, "SELECT schema FROM state") == NEWEST
     engine.write(HERE, text="walrus")
 
 
 def test_a_concurrent_step_is_made_of_indexes() -> None:
     with pytest.raises(ValueError, match="a concurrent step is made of CREATE INDEX CONCURRENTLY"):
         Step.parse(2, "-- concurrent\nALTER TABLE @record ADD COLUMN colour text;")
+
+
+def test_a_store_from_before_token_codes_gets_them(store: StoreAddress, admin: psycopg.Connection) -> None:
+    with Engine.open(store, settings=QUIET, embedder=HashedEmbedder()) as older:
+        older.write(HERE, text="walrus")
+        older.settle()
+        admin.execute("ALTER TABLE vector DROP COLUMN token_codes")
+        admin.execute("ALTER TABLE embedder DROP COLUMN coder, DROP COLUMN coder_until")
+        admin.execute("UPDATE state SET schema = 1")
+    with Engine.open(store, settings=QUIET, embedder=CodedEmbedder()) as newer:
+        newer.write(HERE, text="heron")
+        newer.settle()
+        assert newer.check() == []
+    assert fetch(admin, "SELECT indisvalid FROM pg_index WHERE indexrelid = 'vector_uncoded'::regclass") is True
+    assert fetch(admin, "SELECT needs FROM state") == 1
+    backend = open_backend(store, QUIET)
+    try:
+        codes = {part.record.text: part.codes for part in backend.dump() if isinstance(part, StoredRecord)}
+    finally:
+        backend.close()
+    assert codes == {text: {"hashed-384": encode_words(text)} for text in ("walrus", "heron")}

@@ -81,6 +81,7 @@ EXCEPTIONS = {
     "record_expiry": "what has expired is purged in all scopes together",
     "record_seq": "an export or a copy of the whole store goes through all scopes in the order of change",
     "unembedded_order": "vectors are made in the order of change, for whichever scope",
+    "vector_uncoded": "token codes that are missing are made for whichever scope; it is nearly empty",
     "checkpoint_no": "a chain of checkpoints is followed by their numbers, which are the store's",
     "checkpoint_base": "the same, the other way round",
     "checkpoint_unindexed": "words are indexed in the order of the saves, of whichever thread; it is nearly empty",

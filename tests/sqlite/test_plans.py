@@ -10,6 +10,7 @@ from typing import Any
 
 import apsw
 import pytest
+from tests.coded import CodedEmbedder
 
 from cofio import Draft, Engine, Kind, Query, Scope, Settings, Where
 from cofio.backends.sqlite.database import Database
@@ -174,3 +175,25 @@ def test_a_store_of_an_older_program_gets_the_better_index(tmp_path: Path) -> No
 def list_indexes(connection: apsw.Connection) -> set[str]:
     rows = connection.execute("SELECT name FROM sqlite_schema WHERE sql LIKE '%(digest%' AND type = 'index'")
     return {name for (name,) in rows}
+
+
+def test_vectors_without_token_codes_and_the_contents_of_candidates_are_looked_up(
+    statements: Statements, tmp_path: Path
+) -> None:
+    settings = Settings(background=False, embedder="none", sync="normal")
+    with Engine.open(tmp_path / "store", settings=settings, embedder=CodedEmbedder()) as engine:
+        engine.write_many([Draft(scope=HERE, text=f"turn {n}", parent="s", position=n) for n in range(50)])
+        engine.settle()
+        statements.run.clear()
+        engine.settle()
+        engine.search(Query("turn 7", floor=0.0))
+    ran = [sql for sql in statements.run if "token_codes" in sql]
+    plans = apsw.Connection(str(tmp_path / "store" / "memory.db"))
+    steps = [
+        [step[-1] for step in plans.execute(f"EXPLAIN QUERY PLAN {sql}", statements.run[sql] or _fill(plans, sql))]
+        for sql in ran
+    ]
+    plans.close()
+    assert len(ran) == 2
+    assert any("vector_uncoded" in step for step in steps[0])
+    assert not [step for plan in steps for step in plan if _WALK.search(step)]

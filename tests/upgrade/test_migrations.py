@@ -9,10 +9,14 @@ from pathlib import Path
 
 import apsw
 import pytest
+from tests.coded import CodedEmbedder, encode_words
 
 from cofio import Conflict, Draft, Engine, Importance, Kind, Query, Record, Scope, Settings, Unavailable
 from cofio.backends.sqlite.database import APPLICATION, NEEDED_SCHEMA, load_migrations, migrate
+from cofio.backends.store_copy import StoredRecord
+from cofio.config.address import StoreAddress
 from cofio.embed.hashed import HashedEmbedder
+from cofio.engine import opening
 from cofio.values.changes import Put
 
 SCHEMA1 = Path(__file__).parent / "schema1.sql"
@@ -269,5 +273,57 @@ def test_a_document_that_is_not_written_after_all_leaves_the_schema(tmp_path: Pa
         document = Draft(scope=Scope("demo"), kind=Kind.DOCUMENT, text="a new kind")
         with pytest.raises(Conflict):
             memory.apply([Put(draft=document), Put(draft=Draft(scope=Scope("demo"), id=taken, text="second"))])
+        assert memory.stats()["schema"] == 3
+    open_as_older(tmp_path / "store")
+
+
+def open_coded(store: Path) -> Engine:
+    """The store, with an embedder that makes token codes."""
+    return Engine.open(store, settings=QUIET, embedder=CodedEmbedder(), clock=lambda: NOW)
+
+
+def read_codes(store: Path) -> dict[str, str]:
+    """The token codes of each record that has some, by the first letters of its id."""
+    backend = opening.open_backend(StoreAddress(folder=store), QUIET, lambda: NOW)
+    try:
+        parts = [part for part in backend.dump() if isinstance(part, StoredRecord)]
+        return {part.record.id[:3]: part.codes["hashed-384"].hex() for part in parts if part.codes}
+    finally:
+        backend.close()
+
+
+def test_a_store_of_schema_1_gets_token_codes_for_the_vectors_that_it_has(old_store: Path, tmp_path: Path) -> None:
+    with opened(old_store) as memory:
+        memory.write(Scope("demo"), id="01g", text="heron")
+        memory.settle()
+        assert memory.stats()["schema"] == 3
+    open_as_older(old_store)
+    assert read_codes(old_store) == {}
+    with open_coded(old_store) as memory:
+        assert [hit.record.id for hit in memory.search(Query("heron", mode="semantic"))] == ["01g"]
+        memory.settle()
+        assert memory.stats()["schema"] == 5
+        assert memory.check() == []
+        memory.backup(tmp_path / "copy")
+        memory.reindex(vectors=True)
+        memory.settle()
+    codes = read_codes(old_store)
+    assert codes["01g"] == encode_words("heron").hex()
+    assert sorted(codes) == ["01a", "01b", "01c", "01f", "01g"]
+    assert read_codes(tmp_path / "copy").items() >= codes.items()  # it has what has expired, too
+    with pytest.raises(Unavailable, match=r"newer cofio \(schema 5, this one knows 3\); upgrade cofio"):
+        open_as_older(old_store)
+    with opened(old_store) as memory:  # by an embedder without codes
+        memory.edit("01g", text="walrus")
+        memory.settle()
+        assert memory.check() == []
+    assert sorted(read_codes(old_store)) == ["01a", "01b", "01c", "01f"]
+
+
+def test_a_store_without_token_codes_stays_open_to_older_programs(tmp_path: Path) -> None:
+    chosen = Settings(background=False, embedder="none", token_codes=False)
+    with Engine.open(tmp_path / "store", settings=chosen, embedder=CodedEmbedder()) as memory:
+        memory.write(Scope("demo"), text="heron")
+        memory.settle()
         assert memory.stats()["schema"] == 3
     open_as_older(tmp_path / "store")

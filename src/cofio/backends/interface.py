@@ -15,7 +15,7 @@ from ..values.query import Bounds
 from ..values.records import Record
 from .record_interface import Snapshot, Transaction
 from .search_interface import Searcher
-from .upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
+from .upkeep_interface import CodeBatch, EmbedBatch, Maintenance, Task, Upkeep
 
 if TYPE_CHECKING:
     from .store_copy import StorePart
@@ -120,6 +120,12 @@ class Backend(Protocol):
         """Have up to `limit` records that need a vector of an embedder to oneself, for the block.
 
         None when none needs one, or when other processes are at those that do.
+        """
+
+    def claim_uncoded(self, embedder: str, limit: int) -> AbstractContextManager[CodeBatch | None]:
+        """Have up to `limit` records to oneself, for the block, whose vectors of an embedder have no token codes.
+
+        None when there are none, or when another process is at them.
         """
 
     def upkeep(self, task: Task) -> Upkeep:

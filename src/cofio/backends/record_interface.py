@@ -83,6 +83,12 @@ class Snapshot(Protocol):
     def count(self, bounds: Bounds) -> int:
         """How many records within bounds have not expired."""
 
+    def count_by_time(self, bounds: Bounds, step: int) -> Sequence[tuple[int, str, int]]:
+        """How many records within bounds were created in each step of this many microseconds, counted from 1970.
+
+        For each step and kind that has any, in the order of time: when the step begins, the kind, and their number.
+        """
+
     def scopes(self, under: Scope, kinds: Sequence[Kind] = ()) -> Sequence[tuple[Scope, int]]:
         """Each scope that holds records, of these kinds if any are named, with their number."""
 
@@ -114,5 +120,8 @@ class Transaction(Snapshot, Protocol):
     def set_expiry(self, record_id: str, expires_at: datetime | None) -> None:
         """Let a record expire at this time, or never, unless it has expired already."""
 
-    def store_vectors(self, embedder: str, vectors: Mapping[str, Vector]) -> None:
-        """Store vectors, all of one size, by the ids of their records, where a record has none of its present text."""
+    def store_vectors(self, embedder: str, vectors: Mapping[str, Vector], codes: Mapping[str, bytes]) -> None:
+        """Store vectors, all of one size, by the ids of their records, where a record has none of its present text.
+
+        Some may come with the codes of their text's tokens.
+        """

@@ -241,7 +241,7 @@ def _store_vectors(transaction: Transaction, changes: Sequence[Change]) -> None:
         if record is not None and record.kind not in NOT_SEARCHABLE and text and text == _join_text(record):
             vectors.setdefault(change.vector.embedder, {})[record.id] = change.vector.vector
     for embedder, by_id in vectors.items():
-        transaction.store_vectors(embedder, by_id)
+        transaction.store_vectors(embedder, by_id, {})
 
 
 def _join_text(of: Record | Draft) -> str:

@@ -12,6 +12,8 @@ from ..values.records import Record
 if TYPE_CHECKING:
     from ..values.changes import Vector
 
+CONTENT_CHARACTERS = 1200  # of a record's title and text that ranking reads
+
 
 class Candidate(NamedTuple):
     """What ranking needs to know of a record. A search makes hundreds, so it is a tuple, which is cheap to make.
@@ -29,6 +31,17 @@ class Candidate(NamedTuple):
     author: str = ""
     created_at: int = 0
     """Microseconds since 1970, UTC."""
+
+
+class Content(NamedTuple):
+    """What ranking reads of a record: the beginning of its text, and the codes of its tokens."""
+
+    text: str
+    """The title, a line break and the text, as far as CONTENT_CHARACTERS."""
+    created_at: int
+    """Microseconds since 1970, UTC."""
+    codes: bytes | None
+    """What `embed.token_codes` made of the tokens; None where there is nothing of the present text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,16 +68,20 @@ class Candidates:
     """How many the vector brought; None when there was none to compare with."""
     rows: dict[int, Candidate]
     """What ranking needs to know of each, first of those by words."""
+    weights: dict[str, float]
+    """How much each word that was looked up tells: its idf among the records of the scope within bounds."""
     backlog: Backlog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Records that stand near candidates and are none themselves."""
+    """Records that stand near candidates and are none themselves, and what is in these and in some candidates."""
 
     rows: dict[int, Candidate]
     semantic: dict[int, float]
     """The cosine of those that have a vector."""
+    contents: dict[int, Content]
+    """What is in each of the rows, and in each candidate that it was asked for, too."""
 
 
 class UnembeddedRecords(Protocol):
@@ -74,9 +91,10 @@ class UnembeddedRecords(Protocol):
     def texts(self) -> Sequence[str]:
         """The texts to embed, the most important first."""
 
-    def store(self, vectors: Vector) -> bool:
+    def store(self, vectors: Vector, codes: Sequence[bytes] | None = None) -> bool:
         """Store vectors of the first of the texts, but not for records whose text changed meanwhile.
 
+        `codes` are those of these texts' tokens; None when none are made, and some may be left to be made later.
         Nothing is stored when others are writing and do not end soon, or when it fails; whether it was stored.
         """
 
@@ -93,8 +111,8 @@ class Searcher(Protocol):
     ) -> Candidates:
         """Return the `depth` best records by words, and as many by vector.
 
-        By words only `flat_depth` where no record of the store has a parent: there, nothing around a candidate can
-        lift it. The `embedder` is the one whose vectors are compared and whose backlog is reported.
+        Only `flat_depth` where no record of the store has a parent: there, nothing around a candidate can lift it. The
+        `embedder` is the one whose vectors are compared and whose backlog is reported.
 
         Raises:
             Invalid: the vector has another size than the embedder's vectors in this store.
@@ -110,11 +128,11 @@ class Searcher(Protocol):
         snapshot is held from here on.
         """
 
-    def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:
+    def around(self, candidates: Sequence[Candidate], reach: int, also: Sequence[int]) -> Surroundings:
         """Return the records up to `reach` positions from these candidates under the same parent.
 
         Not those that were weighed as candidates already. Their cosines are with the vector that the candidates were
-        found by.
+        found by. Contents are those of what is returned, and of the candidates whose rows are in `also`.
         """
 
     def nearest(self, vector: Sequence[float], limit: int) -> dict[int, float]:

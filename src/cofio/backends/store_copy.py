@@ -1,4 +1,4 @@
-"""A whole store, carried from one backend to another: records, the vectors that were made of them, and checkpoints.
+"""A whole store, carried from one backend to another: records, what was made of them for searches, and checkpoints.
 
 All that a store holds is read in an order that the target has too, so both are walked through together, like two sorted
 lists: what the target lacks is added, what it has otherwise is replaced, and what the source no longer has is removed.
@@ -31,11 +31,13 @@ PART_BYTES = 500  # that a part takes beside its texts
 
 
 class StoredRecord(NamedTuple):
-    """A record with the vectors that were given with it, and those that were made of its present text."""
+    """A record with the vectors that were given with it, and with what an embedder made of its present text."""
 
     record: Record
     vectors: Mapping[str, Vector]
     """By their embedder."""
+    codes: Mapping[str, bytes]
+    """Those of the text's tokens, by their embedder, as far as they were made."""
     numbers: ChangeNumbers
 
 
@@ -107,7 +109,7 @@ def compute_digest(part: StorePart) -> int:
     if isinstance(part, StoredRecord):
         given = sorted((part.record.given or {}).items())
         made = sorted((name, vector.astype("<f2").tobytes()) for name, vector in part.vectors.items())
-        content: object = (part.record, part.numbers, given, made)
+        content: object = (part.record, part.numbers, given, made, sorted(part.codes.items()))
     else:
         content = tuple(part)
     return int.from_bytes(blake2b(repr(content).encode(), digest_size=16).digest())
@@ -121,6 +123,16 @@ def group_vectors(parts: Sequence[StorePart]) -> dict[str, dict[str, Vector]]:
             for embedder, vector in part.vectors.items():
                 vectors[embedder][part.record.id] = vector
     return vectors
+
+
+def group_codes(parts: Sequence[StorePart]) -> dict[str, dict[str, bytes]]:
+    """The token codes of records by their embedder, and by the ids of the records."""
+    codes: defaultdict[str, dict[str, bytes]] = defaultdict(dict)
+    for part in parts:
+        if isinstance(part, StoredRecord):
+            for embedder, code in part.codes.items():
+                codes[embedder][part.record.id] = code
+    return codes
 
 
 def copy(source: Backend, target: Loader, progress: Progress | None = None) -> Inventory:
@@ -248,9 +260,10 @@ class _Batch:
 def _measure(part: StorePart) -> int:
     """About how many bytes a part takes."""
     match part:
-        case StoredRecord(record, vectors):
+        case StoredRecord(record, vectors, codes):
             given = sum(map(len, (record.given or {}).values()))
-            return PART_BYTES + 4 * len(record.text) + 32 * given + sum(map(len, vectors.values()))
+            made = sum(map(len, vectors.values())) + sum(map(len, codes.values()))
+            return PART_BYTES + 4 * len(record.text) + 32 * given + made
         case StoredCheckpoint():
             return PART_BYTES + len(part.body) + len(part.metadata)
         case StoredPending():

@@ -81,11 +81,22 @@ class EmbedBatch(Protocol):
     def records(self) -> int:
         """How many records need no vector any more once this batch is stored; some have no text."""
 
-    def store(self, vectors: Vector | None) -> None:
+    def store(self, vectors: Vector | None, codes: Sequence[bytes] | None = None) -> None:
         """Store a vector for each of the texts, but not for records whose text changed meanwhile.
 
-        `vectors` is None when there are no texts.
+        `vectors` is None when there are no texts. `codes` are those of each text's tokens; None when none are made.
         """
+
+
+class CodeBatch(Protocol):
+    """Records that have a vector but no codes of their tokens, and that no other process sees to meanwhile."""
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The texts that the vectors were made of."""
+
+    def store(self, codes: Sequence[bytes]) -> None:
+        """Store the codes of each text's tokens, but not for records whose text changed meanwhile."""
 
 
 class Examination(NamedTuple):

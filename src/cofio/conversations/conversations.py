@@ -12,11 +12,11 @@ from ..engine.engine import Answers, Engine
 from ..engine.retries import retry_conflicts
 from ..extract.admission import admit_messages
 from ..extract.extractor import Extractor, Message
-from ..values.changes import Change, Put
+from ..values.changes import Change, Delete, Drop, Put
 from ..values.errors import Conflict
 from ..values.query import MAX_LIST, Where
 from ..values.records import Draft, Json, Kind, Record
-from .deletion import MemoryDeleter
+from .deletion import MemoryDeleter, forget
 from .message_records import decode_message, digest_message, distinct, make_draft, make_message_id, make_turn_id
 from .mirror import Mirror, apply_mirrored
 from .projects import Project, Track, public_id
@@ -89,6 +89,14 @@ class Conversations:
     def apply(self, changes: Sequence[Change]) -> Answers:
         """Make changes to what is remembered, as `Engine.apply` does, and have the mirror follow."""
         return apply_mirrored(self.engine, self._mirror, changes)
+
+    def forget(self, change: Delete | Drop) -> int:
+        """Forget a record or a scope for good, as `deletion.forget` does, and have the mirror follow; how many went.
+
+        Raises:
+            NotFound: nothing has this id.
+        """
+        return forget(self.engine, self._mirror, change)
 
     def list_waiting(self, project: Project, session: str) -> list[Record]:
         """The messages that have not been carved yet, in the order in which they were said."""

@@ -59,6 +59,15 @@ class MemoryDeleter:
             )
         return self._delete(lambda: self._find_by_id(project, public), spare)
 
+    def list_deletions(self, project: Project, public: str) -> list[Record]:
+        """The records that `delete_memory` would remove or change, as they are.
+
+        Raises:
+            NotFound, Conflict: as `delete_memory` would.
+        """
+        changes, _ = self._find_by_id(project, public)
+        return self._find_touched(changes)
+
     def delete_session(self, project: Project, session: str) -> Counter[Kind]:
         """Forget all that was said in a session, and all that was made of it, of every owner."""
         quoted = json.dumps(session)

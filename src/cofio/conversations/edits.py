@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from ..values.records import Json, Kind, Record
+from ..values.scopes import CONVERSATIONS
 from .message_records import fields
 from .stored_fields import INSIGHT, INTENT, QUALITY
 from .stretches import render_skill_text
@@ -34,6 +35,24 @@ def apply_edit(record: Record, given: Mapping[str, Any]) -> dict[str, object]:
         text = "\n".join(str(part) for part in (data["approach"], data[INSIGHT]) if part)
         return {"data": data, "title": data[INTENT], "text": text}
     return {"data": data, "title": given.get("name") or record.title, "text": render_skill_text(data)}
+
+
+def apply_words(record: Record, changes: Mapping[str, Json]) -> dict[str, object]:
+    """The fields of any record that a new title, text or tags change.
+
+    Of what was extracted, extraction then leaves alone what a person wrote.
+    """
+    changed: dict[str, object] = dict(changes)
+    if isinstance(tags := changes.get("tags"), list):
+        changed["tags"] = tuple(tags)
+    if record.scope not in CONVERSATIONS or not isinstance(record.data, dict):
+        return changed
+    if record.kind is Kind.FACT and "text" in changes:
+        return changed | apply_edit(record, {"content": changes["text"]})
+    if record.kind is Kind.EPISODE and changes.keys() & {"title", "text"}:
+        edited_fields = {"subject": changes.get("title"), "episode": changes.get("text")}
+        return changed | apply_edit(record, {name: value for name, value in edited_fields.items() if value})
+    return changed
 
 
 def apply_profile_edit(record: Record, given: Mapping[str, Json]) -> dict[str, Json]:

@@ -13,7 +13,6 @@ from .projects import Project
 
 EACH = 6  # how many of the facts, and of the messages, that an episode is found by count
 BEST_MESSAGE = (1, EACH)  # but where no least cosine is asked for, only the best of the messages does
-FULL = 0.55  # what brings the engine's scores, which may add up to 1.8, to 1 at most
 FACT_FLOOR = 0.25  # the relevance that a fact needs to be shown with its episode, which was found already
 AT_ONCE = 150  # sessions that are named in one filter
 
@@ -28,7 +27,7 @@ class MemoryQuery:
     radius: float | None = None
     """The least cosine that a hit must have; one that has none, because it was found by words alone, may stay."""
     floor: float | None = 0.0
-    """The least relevance of a hit; None for the store's."""
+    """The least score of a hit; None for the store's."""
     filter: Filter | None = None
 
 
@@ -64,18 +63,18 @@ def search_episodes(engine: Engine, home: Scope, query: MemoryQuery) -> Answer:
     near = {episode: hits for episode, hits in groups.items() if _is_near(hits, query.radius)}
     episodes = _load_episodes(engine, near)
     found: list[MemoryHit] = []
-    least = min(FACT_FLOOR, engine.settings.floor)
+    least = FACT_FLOOR if engine.settings.floor else 0.0
     for episode, hits in near.items():
         if episode in episodes:
             facts = [hit for hit in hits if hit.record.kind is Kind.FACT and _is_relevant(hit, least)]
-            found.append(MemoryHit(episodes[episode], score(hits[0]), facts))
+            found.append(MemoryHit(episodes[episode], hits[0].score, facts))
     return Answer(found, page.degraded, bool(page.near))
 
 
 def search_agent(engine: Engine, home: Scope, kind: Kind, query: MemoryQuery) -> Answer:
     """An agent's cases, or its skills."""
     page = _search(engine, home, (kind,), query)
-    found = [MemoryHit(hit.record, score(hit)) for hit in page if _is_near([hit], query.radius)]
+    found = [MemoryHit(hit.record, hit.score) for hit in page if _is_near([hit], query.radius)]
     return Answer(found, page.degraded, bool(page.near))
 
 
@@ -98,7 +97,7 @@ def search_waiting(engine: Engine, project: Project, user: str, query: MemoryQue
                 filter=some if query.filter is None else AllOf(some, query.filter),
             )
         )  # fmt: skip
-        found += [MemoryHit(hit.record, score(hit)) for hit in page if _is_near([hit], query.radius)]
+        found += [MemoryHit(hit.record, hit.score) for hit in page if _is_near([hit], query.radius)]
         degraded, is_near = degraded or page.degraded, is_near or bool(page.near)
     best = sorted(found, key=lambda each: -each.score)[: query.limit]
     return Answer(best, degraded, is_near and not best)
@@ -106,11 +105,6 @@ def search_waiting(engine: Engine, project: Project, user: str, query: MemoryQue
 
 def _match_sender(user: str) -> Filter:
     return AllOf(Where("data.sender_id", "=", user), Where("data.role", "=", "user"))
-
-
-def score(hit: Hit) -> float:
-    """How well a hit answers, from 0 to 1."""
-    return min(1.0, FULL * hit.score)
 
 
 def _search(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from ..values.errors import Invalid
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Embedder", "open_embedder"]
+__all__ = ["Embedder", "QueryTokens", "TokenEmbedder", "open_embedder"]
 
 
 class Embedder(Protocol):
@@ -50,10 +50,43 @@ class Embedder(Protocol):
         """
 
 
+class QueryTokens(NamedTuple):
+    """What a query is compared by word by word."""
+
+    words: tuple[str, ...]
+    """For each of its tokens the word, in lower case, that the token is a piece of."""
+    matrix: NDArray[np.float32]
+    """A row a token, to be multiplied with codes."""
+
+
+@runtime_checkable
+class TokenEmbedder(Protocol):
+    """What an embedder can do in addition, whose texts can also be compared word by word.
+
+    Whether an embedder can is asked at run time, which looks at each member: so this does not repeat those of
+    Embedder, since the dimensions of a remote one may have to be asked for over the network.
+    """
+
+    def embed_with_codes(self, texts: Sequence[str]) -> tuple[NDArray[np.float32], list[bytes]]:
+        """What `embed` returns, and for each text the codes of its tokens, as `token_codes` has them.
+
+        Raises:
+            Unavailable: the model is out of reach or talks nonsense; nothing is returned then.
+        """
+
+    def embed_query_with_tokens(self, text: str) -> tuple[NDArray[np.float32], QueryTokens]:
+        """What `embed_query` returns, and what the codes of texts are compared with.
+
+        Raises:
+            Unavailable: the model is out of reach or talks nonsense.
+        """
+
+
 def open_embedder(name: str, *, models: Path, url: str = "", model: str = "", key: str = "") -> Embedder | None:
     """The embedder of that name, or None for `none`; nothing is loaded or asked before it is first used.
 
-    `models` is the folder of installed models, for `minilm`; `url`, `model` and `key` are for `remote`.
+    `models` is the folder of installed models, for `minilm` and `multilingual`; `url`, `model` and `key` are for
+    `remote`.
 
     Raises:
         Invalid: there is no such embedder, or what it needs to be told is missing.
@@ -66,6 +99,10 @@ def open_embedder(name: str, *, models: Path, url: str = "", model: str = "", ke
             from .minilm import ID, MiniLM
 
             return MiniLM(models / ID)
+        case "multilingual":
+            from .multilingual import MULTILINGUAL, Multilingual
+
+            return Multilingual(models / MULTILINGUAL.id)
         case "remote":
             from .remote import Remote
 
@@ -74,7 +111,7 @@ def open_embedder(name: str, *, models: Path, url: str = "", model: str = "", ke
             from .hashed import HashedEmbedder
 
             return HashedEmbedder()
-    raise Invalid("embedder", f"{name!r} is not one of minilm, remote, hashed, none")
+    raise Invalid("embedder", f"{name!r} is not one of minilm, multilingual, remote, hashed, none")
 
 
 def embed_in_turn(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import httpx2
 
-    from .minilm import Pin
+    from .model_files import Pin
     from .sources import Package, Sources
 
 _ACCEPT = "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"

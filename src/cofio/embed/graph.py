@@ -1,15 +1,17 @@
 """Builds the int8 graph of all-MiniLM-L6-v2 from its weights, operator by operator, and writes it as an ONNX file.
 
-Exporting it would need PyTorch, and the `onnx` package is 30 MB that would serve for one second; what an ONNX file
-needs of protobuf is little. Every number here comes from operations that IEEE 754 rounds exactly, so the file is the
-same on every machine, byte by byte.
+Every number here comes from operations that IEEE 754 rounds exactly, so the file is the same on every machine, byte by
+byte.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import struct
 from typing import TYPE_CHECKING
+
+from .onnx_file import FLOAT, INT64, OnnxGraph, add_output, encode_value, find_graph
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,21 +21,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
-    Array = NDArray[np.float32] | NDArray[np.int64] | NDArray[np.int8] | NDArray[np.uint8]
-    Attribute = int | float | list[int]
 
 _NAME = "all-MiniLM-L6-v2"
 _DIMENSIONS = 384
 _LAYERS = 6
 _HEADS = 12
 _EPSILON = 1e-12
-_IR_VERSION = 8
-_OPSETS = {"": 17, "com.microsoft": 1}
-_MICROSOFT = frozenset({"QAttention", "BiasGelu"})
-_TYPES = {"float32": 1, "uint8": 2, "int8": 3, "int64": 7}  # TensorProto.DataType
-_FLOAT, _INT64 = 1, 7
 # Eight full bits overflow the sums of processors that have AVX2 but not VNNI.
 _MOST = 64
+_VECTOR = re.compile(rb"LpNormalization-(\d+)")
 
 
 def build_graph(weights: Path) -> bytes:
@@ -48,9 +44,22 @@ def build_graph(weights: Path) -> bytes:
     mean = graph.node("ReduceMean", hidden, axes=[1], keepdims=0)
     vector = graph.node("LpNormalization", mean, axis=1, p=2)
     return graph.encode(
-        inputs=_encode_value("input_ids", _INT64, "batch", "length"),
-        outputs=_encode_value(vector, _FLOAT, "batch", _DIMENSIONS),
+        inputs=[encode_value("input_ids", INT64, "batch", "length")],
+        outputs=[encode_value(vector, FLOAT, "batch", _DIMENSIONS)],
     )
+
+
+def add_token_output(graph: bytes) -> bytes:
+    """The file that `build_graph` made, with a second output: the vector of each token (batch, length, 384).
+
+    They are in it anyway, as what the first output is the mean of. It is added when a graph is loaded, not when it is
+    built: so the models that are installed do for every version of cofio, older ones included.
+    """
+    _, _, end = find_graph(graph)
+    # The mean of the tokens is scaled by the last node, and so they come from the one two before.
+    *_, last = _VECTOR.finditer(graph, end - 100, end)
+    tokens = encode_value(f"LayerNormalization-{int(last[1]) - 2}", FLOAT, "batch", "length", _DIMENSIONS)
+    return add_output(graph, tokens)
 
 
 def read_weights(path: Path) -> dict[str, Floats]:
@@ -89,39 +98,16 @@ def quantise_table(table: Floats) -> tuple[NDArray[np.uint8], Floats, NDArray[np
     return numbers, np.array(scale), np.array(zero)
 
 
-class _Graph:
-    """The nodes and weights of a graph in the making; each call names what it added, for the next to use."""
+class _Graph(OnnxGraph):
+    """The graph in the making, with the weights that it is made of."""
 
     def __init__(self, weights: Mapping[str, Floats]) -> None:
+        super().__init__(_NAME)
         self.weights = weights
-        self._nodes: list[bytes] = []
-        self._constants: list[list[bytes]] = []
-
-    def constant(self, name: str, values: Array) -> str:
-        """Add an array as it is."""
-        import numpy as np
-
-        numbers = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
-        head = b"".join(_encode_number(1, size) for size in values.shape) + _encode_number(2, _TYPES[values.dtype.name])
-        # In pieces: the largest is 12 MB, and every join would copy it once more.
-        self._constants.append([head + _encode_text(8, name) + _encode_head(9, len(numbers)), numbers])
-        return name
 
     def weight(self, name: str) -> str:
         """Add one of the weights as it is."""
         return self.constant(name, self.weights[name])
-
-    def node(self, kind: str, *inputs: str, outputs: int = 1, **attributes: Attribute) -> str:
-        """Add an operator; the name of its first output, the others' have .1, .2 and so on behind it."""
-        name = f"{kind}-{len(self._nodes)}"
-        named = [name, *(f"{name}.{index}" for index in range(1, outputs))]
-        fields = [_encode_text(1, each) for each in inputs] + [_encode_text(2, each) for each in named]
-        fields += [_encode_text(3, name), _encode_text(4, kind)]
-        fields += [_encode_nested(5, _encode_attribute(key, value)) for key, value in attributes.items()]
-        if kind in _MICROSOFT:
-            fields.append(_encode_text(7, "com.microsoft"))
-        self._nodes.append(b"".join(fields))
-        return name
 
     def quantise(self, hidden: str) -> tuple[str, str, str]:
         """What was computed, in whole numbers, with their scale and zero."""
@@ -142,7 +128,7 @@ class _Graph:
         matrix, scales, zeros = self.columns(f"{name}.weight", self.weights[f"{name}.weight"].T)
         numbers, scale, zero = self.quantise(hidden)
         both = self.node("Mul", scale, scales)
-        product = self.node("Cast", self.node("MatMulInteger", numbers, matrix, zero, zeros), to=_FLOAT)
+        product = self.node("Cast", self.node("MatMulInteger", numbers, matrix, zero, zeros), to=FLOAT)
         return self.node("Mul", product, both)
 
     def output(self, name: str, inputs: str, skipped: str) -> str:
@@ -153,27 +139,6 @@ class _Graph:
         both = self.node("Add", dense, skipped)
         gain, bias = self.weight(f"{normal}.weight"), self.weight(f"{normal}.bias")
         return self.node("LayerNormalization", both, gain, bias, epsilon=_EPSILON)
-
-    def encode(self, *, inputs: bytes, outputs: bytes) -> bytes:
-        """The graph as a ModelProto."""
-        parts = [_encode_nested(1, node) for node in self._nodes]
-        parts.append(_encode_text(2, _NAME))
-        for pieces in self._constants:
-            parts += [_encode_head(5, sum(map(len, pieces))), *pieces]
-        parts += [_encode_nested(11, inputs), _encode_nested(12, outputs)]
-        opsets = [
-            _encode_nested(8, _encode_text(1, domain) + _encode_number(2, version))
-            for domain, version in _OPSETS.items()
-        ]
-        return b"".join(
-            [
-                _encode_number(1, _IR_VERSION),
-                _encode_text(2, "cofio"),
-                _encode_head(7, sum(map(len, parts))),
-                *parts,
-                *opsets,
-            ]
-        )
 
 
 def _embed_tokens(graph: _Graph) -> str:
@@ -210,50 +175,3 @@ def _add_layer(graph: _Graph, name: str, hidden: str) -> str:
     wide = graph.dense(f"{name}.intermediate.dense", hidden)
     wide = graph.node("BiasGelu", wide, graph.weight(f"{name}.intermediate.dense.bias"))
     return graph.output(f"{name}.output", wide, hidden)
-
-
-# Protobuf: each field is its number and kind, then a whole number, four bytes, or a length and as many bytes.
-
-
-def _encode_varint(number: int) -> bytes:
-    encoded = bytearray()
-    while number > 0x7F:
-        encoded.append(number & 0x7F | 0x80)
-        number >>= 7
-    encoded.append(number)
-    return bytes(encoded)
-
-
-def _encode_head(field: int, length: int) -> bytes:
-    return _encode_varint(field << 3 | 2) + _encode_varint(length)
-
-
-def _encode_number(field: int, number: int) -> bytes:
-    return _encode_varint(field << 3) + _encode_varint(number)
-
-
-def _encode_nested(field: int, content: bytes) -> bytes:
-    return _encode_head(field, len(content)) + content
-
-
-def _encode_text(field: int, text: str) -> bytes:
-    return _encode_nested(field, text.encode())
-
-
-def _encode_attribute(name: str, value: Attribute) -> bytes:
-    """An AttributeProto; its type comes last."""
-    if isinstance(value, list):
-        return _encode_text(1, name) + b"".join(_encode_number(8, each) for each in value) + _encode_number(20, 7)
-    if isinstance(value, float):
-        return _encode_text(1, name) + _encode_varint(2 << 3 | 5) + struct.pack("<f", value) + _encode_number(20, 1)
-    return _encode_text(1, name) + _encode_number(3, value) + _encode_number(20, 2)
-
-
-def _encode_value(name: str, kind: int, *shape: str | int) -> bytes:
-    """A ValueInfoProto: a tensor of this kind, each side of which is a number or a name."""
-    sides = b"".join(
-        _encode_nested(1, _encode_text(2, side) if isinstance(side, str) else _encode_number(1, side)) for side in shape
-    )
-    return _encode_text(1, name) + _encode_nested(
-        2, _encode_nested(1, _encode_number(1, kind) + _encode_nested(2, sides))
-    )

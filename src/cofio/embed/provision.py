@@ -1,4 +1,4 @@
-"""Fetches the model by itself when it is first wanted: in the background, one process for each folder of models.
+"""Fetches a model by itself when it is first wanted: in the background, one process for each folder of models.
 
 Callers go on without the model meanwhile. What the process does stands in a small file beside the model, and
 so does what became of it: after a failure the next try waits, each time for longer. It can be killed at any moment.
@@ -21,7 +21,9 @@ from ..config.notices import inform_once
 from ..system.atomic_files import is_temporary, replace_path
 from ..system.processes import is_running, lower_process_priority, start_detached
 from ..values.errors import Unavailable
-from .minilm import ID, UNREADABLE, Unreadable, read_pins
+from .minilm import MINILM
+from .model_files import UNREADABLE, Model, Unreadable, read_pins
+from .models import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
 SWITCH = "COFIO_FETCH_MODEL"
 OFFLINE = ("UV_OFFLINE", "HF_HUB_OFFLINE")
 """What people set for other tools so that no package and no model is downloaded; it counts here, too."""
-_STATUS = ".fetch.json"
 _LABEL = "fetch."
 _BEAT = 5.0  # seconds between two signs of life
 _SILENCE = 30.0  # seconds without one, after which the process has died
@@ -41,8 +42,9 @@ _LOOK = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelState:
-    """Whether there is a model, and what is being done about it."""
+    """Whether a model is there, and what is being done about it."""
 
+    model: Model
     kind: Literal["ready", "fetching", "failed", "missing", "unreadable"]
     stage: str = ""
     share: float = 0.0
@@ -63,9 +65,9 @@ class ModelState:
             case "fetching":
                 return f"the model is being fetched ({self.percent})"
             case "failed":
-                return "the model could not be fetched yet: `cofio model install` tries again and says why"
+                return f"the model could not be fetched yet: `{self.model.command}` tries again and says why"
             case "missing":
-                return f"{ID} is not installed: run `cofio model install`"
+                return f"{self.model.id} is not installed: run `{self.model.command}`"
             case "unreadable":
                 return UNREADABLE
 
@@ -96,20 +98,20 @@ class _Status:
         return not now < self.next_at <= now + _PAUSES[-1]
 
 
-def read_state(models: Path) -> ModelState:
+def read_state(models: Path, model: Model = MINILM) -> ModelState:
     """How the model in this folder is getting on; reads two small files."""
     try:
-        read_pins(models / ID)
-        return ModelState(kind="ready")
+        read_pins(models / model.id, model)
+        return ModelState(model=model, kind="ready")
     except Unreadable as error:
-        return ModelState(kind="unreadable", reason=str(error))
+        return ModelState(model=model, kind="unreadable", reason=str(error))
     except Unavailable:
-        status = _read(models)
+        status = _read(models, model)
     if status.is_alive(time.time()):
-        return ModelState(kind="fetching", stage=status.stage, share=status.share)
+        return ModelState(model=model, kind="fetching", stage=status.stage, share=status.share)
     if status.reason:
-        return ModelState(kind="failed", reason=status.reason)
-    return ModelState(kind="missing")
+        return ModelState(model=model, kind="failed", reason=status.reason)
+    return ModelState(model=model, kind="missing")
 
 
 def is_switched_off() -> bool:
@@ -118,13 +120,13 @@ def is_switched_off() -> bool:
     return is_offline or os.environ.get(SWITCH, "").lower() in ("0", "false", "no", "off")
 
 
-def start(models: Path) -> ModelState:
+def start(models: Path, model: Model = MINILM) -> ModelState:
     """See to it that the missing model is being fetched, unless that failed a while ago; how it is getting on.
 
     Takes a few milliseconds at most, and never waits for the network.
     """
-    state, now = read_state(models), time.time()
-    status = _read(models)
+    state, now = read_state(models, model), time.time()
+    status = _read(models, model)
     if (
         state.kind in ("ready", "fetching", "unreadable")
         or is_switched_off()
@@ -137,20 +139,21 @@ def start(models: Path) -> ModelState:
     begun = _Status(tries=status.tries + 1, next_at=now + pause, beat_at=now, stage="starting")
     try:
         models.mkdir(parents=True, exist_ok=True)
-        _write(models, begun)
+        _write(models, model, begun)
         try:
             # -P: what lies in the working folder is not imported.
-            start_detached([sys.executable, "-P", "-m", "cofio.embed.provision", str(models.absolute())], models)
+            command = [sys.executable, "-P", "-m", "cofio.embed.provision", str(models.absolute()), model.name]
+            start_detached(command, models)
         except OSError:
-            _write(models, replace(begun, beat_at=0.0))
+            _write(models, model, replace(begun, beat_at=0.0))
             raise
     except OSError:
         return state  # which stands as it was; `cofio model install` says what is wrong with the folder
     inform_once(
-        "the model that finds by meaning is being fetched in the background (84 MB, once); until it is there, memory is"
-        f" searched by words. {SWITCH}=off prevents it"
+        f"the model that finds by meaning is being fetched in the background ({model.size}, once); until it is there, "
+        f"memory is searched by words. {SWITCH}=off prevents it"
     )
-    return ModelState(kind="fetching")
+    return ModelState(model=model, kind="fetching")
 
 
 def _has_python() -> bool:
@@ -158,25 +161,29 @@ def _has_python() -> bool:
     return Path(sys.executable or "").stem.lower().startswith(("python", "pypy"))
 
 
-def follow(models: Path, progress: Callable[[str, float], None]) -> None:
+def follow(models: Path, progress: Callable[[str, float], None], model: Model = MINILM) -> None:
     """Wait until the background process, if there is one, has the model or has failed; tell how far it is."""
-    while (state := read_state(models)).kind == "fetching":
+    while (state := read_state(models, model)).kind == "fetching":
         progress(state.stage, state.share)
         time.sleep(_LOOK)
 
 
-def forget(models: Path) -> None:
+def forget(models: Path, model: Model = MINILM) -> None:
     """Forget earlier tries, because the model is there."""
     for file in models.glob(".*"):  # and what a process that was killed was about to write
-        if not file.name.startswith(_STATUS) and not is_temporary(file.name):
+        if not file.name.startswith(_locate_status(models, model).name) and not is_temporary(file.name):
             continue
         with suppress(OSError):
             file.unlink()
 
 
-def _read(models: Path) -> _Status:
+def _locate_status(models: Path, model: Model) -> Path:
+    return models / f".fetch-{model.name}.json"
+
+
+def _read(models: Path, model: Model) -> _Status:
     try:
-        found = json.loads((models / _STATUS).read_bytes())
+        found = json.loads(_locate_status(models, model).read_bytes())
         return _Status(
             tries=int(found["tries"]), next_at=float(found["next_at"]), beat_at=float(found["beat_at"]),
             stage=str(found["stage"]), share=float(found["share"]), reason=str(found["reason"]),
@@ -186,17 +193,18 @@ def _read(models: Path) -> _Status:
         return _Status()  # nothing was tried yet, or the file is of no use
 
 
-def _write(models: Path, status: _Status) -> None:
-    with replace_path(models / _STATUS, durable=False) as file:
+def _write(models: Path, model: Model, status: _Status) -> None:
+    with replace_path(_locate_status(models, model), durable=False) as file:
         file.write(json.dumps(asdict(status)).encode())
 
 
 class _Pulse:
     """Writes down every few seconds that this process lives and how far it is."""
 
-    def __init__(self, models: Path) -> None:
+    def __init__(self, models: Path, model: Model) -> None:
         self._models = models
-        self._begun = replace(_read(models), pid=os.getpid(), host=platform.node())
+        self._model = model
+        self._begun = replace(_read(models, model), pid=os.getpid(), host=platform.node())
         self._far = ("starting", 0.0)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -211,7 +219,7 @@ class _Pulse:
         self._ended.set()
         self._thread.join()
         if reason:
-            _write(self._models, replace(self._begun, reason=reason, beat_at=0.0))
+            _write(self._models, self._model, replace(self._begun, reason=reason, beat_at=0.0))
 
     def _run(self) -> None:
         beat_at, reported = 0.0, ("", 0.0)
@@ -220,37 +228,40 @@ class _Pulse:
             if far != reported or abs(now - beat_at) >= _BEAT:
                 beat_at, reported = now, far
                 with suppress(OSError):  # the next beat may succeed
-                    _write(self._models, replace(self._begun, beat_at=now, stage=far[0], share=far[1], reason=""))
+                    status = replace(self._begun, beat_at=now, stage=far[0], share=far[1], reason="")
+                    _write(self._models, self._model, status)
             self._ended.wait(_LOOK)
 
 
-def _fetch(models: Path) -> int:
+def _fetch(models: Path, model: Model) -> int:
     """Fetch and build the model, unless another process is at it; the exit code."""
     import shutil
 
     from ..system.locks import lock_folder
     from .install import install
 
-    with lock_folder(models, wait=False) as is_mine:
+    status = _read(models, model)
+    # The process that has the folder may be at another model; then it is the turn of this one after that.
+    with lock_folder(models, wait=not (status.pid and status.is_alive(time.time()))) as is_mine:
         if not is_mine:
             return 0
-        for left in models.glob(f".{ID}.{_LABEL}*"):  # of a process that was killed
+        for left in models.glob(f".{model.id}.{_LABEL}*"):  # of a process that was killed
             shutil.rmtree(left, ignore_errors=True)
-        pulse = _Pulse(models)
+        pulse = _Pulse(models, model)
         try:
-            install(models, progress=pulse.report, label=_LABEL)
+            install(models, model, progress=pulse.report, label=_LABEL)
         except Unavailable as error:
             pulse.end(str(error))
             return 1
         pulse.end()
-        forget(models)
+        forget(models, model)
     return 0
 
 
 def main() -> int:
-    """Run the background process: `python -m cofio.embed.provision FOLDER`."""
+    """Run the background process: `python -m cofio.embed.provision FOLDER [MODEL]`."""
     lower_process_priority(_NICE)
-    return _fetch(Path(sys.argv[1]))
+    return _fetch(Path(sys.argv[1]), MODELS[sys.argv[2]] if len(sys.argv) > 2 else MINILM)
 
 
 if __name__ == "__main__":

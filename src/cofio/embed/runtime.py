@@ -9,6 +9,13 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 def _disable_telemetry() -> None:
@@ -33,6 +40,41 @@ def import_onnxruntime() -> ModuleType:
     onnxruntime.disable_telemetry_events()
     module: ModuleType = onnxruntime
     return module
+
+
+class Output(Protocol):
+    """What a graph makes."""
+
+    @property
+    def name(self) -> str:
+        """What `Session.run` calls it."""
+
+
+class Session(Protocol):
+    """A graph that onnxruntime runs."""
+
+    def get_outputs(self) -> Sequence[Output]:
+        """What the graph makes, in its order."""
+
+    def run(
+        self, output_names: Sequence[str] | None, input_feed: Mapping[str, NDArray[np.int64] | NDArray[np.uint8]]
+    ) -> list[NDArray[np.float32]]:
+        """What the graph makes of the inputs."""
+
+
+def open_session(graph: bytes, *, threads: int = 1) -> Session:
+    """Load the content of an ONNX file; `threads` is how many work on one text."""
+    onnxruntime = import_onnxruntime()
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    # A pool that spins between texts would take a core away from everything else on the machine.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # The arena stays on: without it, each thread that ever embedded a long text keeps some 15 MB in malloc.
+    options.enable_mem_pattern = False
+    options.log_severity_level = 3
+    session: Session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    return session
 
 
 def find_telemetry() -> Path | None:

@@ -17,7 +17,7 @@ from ..values.errors import Unavailable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from .minilm import Pin
+    from .model_files import Pin
 
 PYPI = "https://pypi.org/simple"
 _TRUE = ("1", "true", "yes", "on")

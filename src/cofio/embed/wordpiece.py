@@ -44,16 +44,24 @@ class WordPiece:
         tokens: list[int] = []
         known = self._words
         for word in self._split(text):
-            found = known.get(word)
-            if found is None:
-                found = self._find_pieces(word)
-                if len(known) >= _MOST_WORDS:
-                    known.clear()
-                known[word] = found
-            tokens += found
+            tokens += known.get(word) or self._remember_pieces(word)
             if len(tokens) >= room:
                 break
         return [self._start, *tokens[:room], self._end]
+
+    def encode_with_words(self, text: str) -> tuple[list[int], list[str]]:
+        """The same tokens, and the word that each is a piece of, without those at the beginning and at the end."""
+        room = self._most - 2
+        tokens: list[int] = []
+        words: list[str] = []
+        known = self._words
+        for word in self._split(text):
+            pieces = known.get(word) or self._remember_pieces(word)
+            tokens += pieces
+            words += [word] * len(pieces)
+            if len(tokens) >= room:
+                break
+        return [self._start, *tokens[:room], self._end], words[:room]
 
     def _split(self, text: str) -> Iterator[str]:
         for part in _SPECIAL.split(text) if "[" in text else (text,):
@@ -61,6 +69,14 @@ class WordPiece:
                 yield part
             else:
                 yield from part.translate(self._characters).split()
+
+    def _remember_pieces(self, word: str) -> list[int]:
+        """The tokens of a word that was not met lately; there is always one at least."""
+        found = self._find_pieces(word)
+        if len(self._words) >= _MOST_WORDS:
+            self._words.clear()
+        self._words[word] = found
+        return found
 
     def _find_pieces(self, word: str) -> list[int]:
         """The longest piece that the word begins with, then the longest of what is left, and so on to its end."""

@@ -14,10 +14,11 @@ from datetime import datetime
 
 from ..backends.interface import Backend
 from ..backends.upkeep_interface import Erase, Index, ReportFault, Tidy
-from ..embed import Embedder
+from ..embed import Embedder, TokenEmbedder
 from ..system.processes import lower_priority
 from ..values.errors import CofioError, Unavailable
 from ..values.progress import Progress
+from .embedding import embed_with_codes
 
 PAUSE = 0.5  # seconds that new work is left to gather
 ROUND = 5.0  # seconds between two rounds, in which work that other processes left is found
@@ -51,7 +52,10 @@ class BackgroundWork:
         embedder: Callable[[], Embedder | None],
         purge_checkpoints: Callable[[datetime], int],
         sharing: WorkSharing | None = None,
+        *,
+        token_codes: bool = True,
     ) -> None:
+        self._token_codes = token_codes
         self._backend = backend
         self._embedder = embedder
         self._purge_checkpoints = purge_checkpoints
@@ -88,6 +92,8 @@ class BackgroundWork:
         With a `limit`, make about that many vectors at most, and leave it all to another process that is at it.
         """
         embedded = self._settle(progress, limit, wait=limit is None)
+        if limit is None:
+            self._add_codes(progress, lambda: False)
         self._backend.upkeep(ReportFault(""))
         return embedded
 
@@ -134,8 +140,29 @@ class BackgroundWork:
         with self._backend.claim(embedder.id, EMBED_BATCH) as batch:
             if batch is None:
                 return 0
-            batch.store(embedder.embed(batch.texts) if batch.texts else None)
+            if batch.texts:
+                batch.store(*embed_with_codes(embedder, batch.texts, token_codes=self._token_codes))
+            else:
+                batch.store(None)
             return max(1, batch.records)
+
+    def _add_codes(self, progress: Progress | None, is_wanted: Callable[[], bool]) -> None:
+        """Make token codes for the vectors that have none, as those of an older version, until all have.
+
+        It ends early when `is_wanted` says that other work has come. What another process is at is left to it.
+        """
+        embedder, done = self._embedder(), 0
+        if not self._token_codes or not isinstance(embedder, TokenEmbedder):
+            return
+        while not self._stop.is_set() and not is_wanted():
+            self._stand_back()
+            with self._backend.claim_uncoded(embedder.id, EMBED_BATCH) as batch:
+                if batch is None:
+                    return
+                batch.store(embedder.embed_with_codes(batch.texts)[1])
+            done += len(batch.texts)
+            if progress:
+                progress("codes", done, 0)
 
     def _run(self) -> None:
         with suppress(OSError):  # a system that does not let it
@@ -148,6 +175,7 @@ class BackgroundWork:
             try:
                 try:
                     self._settle(self._tidy_meanwhile, None, wait=False)
+                    self._add_codes(self._tidy_meanwhile, self._wake.is_set)
                 finally:
                     self._tidy()  # also where an embedder fails
                 self._backend.upkeep(ReportFault(""))

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ..config.settings import Settings
-from ..embed import Embedder, open_embedder
+from ..embed import Embedder, TokenEmbedder, open_embedder
 from ..values.changes import Change, PrecomputedVector, Put
 from ..values.errors import Invalid, Unavailable
 from ..values.records import Draft
 
 if TYPE_CHECKING:
+    from ..embed.model_files import Model
     from ..values.changes import Vector
 
 
@@ -28,11 +29,10 @@ class EngineEmbedder:
     def id(self) -> str | None:
         """Whose vectors records have or wait for, also while it is not installed; None when the settings want none."""
         embedder = self.open()
-        if embedder is None and self._settings.embedder == "minilm":
-            from ..embed.minilm import ID
-
-            return ID
-        return embedder.id if embedder else None
+        if embedder is not None:
+            return embedder.id
+        model = self._find_model()
+        return model.id if model else None
 
     @property
     def is_expected(self) -> bool:
@@ -55,13 +55,20 @@ class EngineEmbedder:
 
     def _explain(self, problem: str) -> str:
         """Why there is no embedder; a model that is not there is being fetched from now on."""
-        if self._settings.embedder != "minilm":
+        model = self._find_model()
+        if model is None:
             return problem
         from ..embed.provision import read_state, start
 
         models = self._settings.models_folder
-        state = start(models) if self._settings.fetch_model else read_state(models)
+        state = start(models, model) if self._settings.fetch_model else read_state(models, model)
         return str(state) if state.kind in ("fetching", "failed", "unreadable") else problem
+
+    def _find_model(self) -> Model | None:
+        """The model that the settings want, if it is one that can be installed."""
+        from ..embed.models import MODELS
+
+        return MODELS.get(self._settings.embedder)
 
     def normalize_puts(self, changes: list[Change]) -> list[Change]:
         """The changes with each vector that came with a draft checked: it must be one that this embedder could make."""
@@ -96,6 +103,15 @@ class EngineEmbedder:
             record_id: PrecomputedVector(name, _unit(record_id, vector, dimensions))
             for record_id, vector in vectors.items()
         }
+
+
+def embed_with_codes(
+    embedder: Embedder, texts: Sequence[str], *, token_codes: bool
+) -> tuple[Vector, list[bytes] | None]:
+    """The vectors of texts and, if the embedder can make them and they are wanted, the codes of each text's tokens."""
+    if token_codes and isinstance(embedder, TokenEmbedder):
+        return embedder.embed_with_codes(texts)
+    return embedder.embed(texts), None
 
 
 def _unit(id: str, vector: Sequence[float] | Vector, dimensions: int) -> Vector:

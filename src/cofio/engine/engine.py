@@ -71,6 +71,7 @@ Hits: TypeAlias = list[Hit]
 Answers: TypeAlias = list[Record | int]
 Faults: TypeAlias = list[str]
 MAX_BATCH = 100_000
+SIMILAR_CANDIDATES = 8  # records that a stored one is compared with, itself among them
 
 
 class Engine(RecordReader):
@@ -93,11 +94,16 @@ class Engine(RecordReader):
         """Whether the store is on a disk or in a folder that cannot be written: then every change is refused."""
         self.shared_values = backend.shared_values
         """What all processes on the store have in common; None where that is in files of the store's folder."""
+        self.observe_search: Callable[[Query, Page], None] | None = None
+        """Told of each search and what it found, by the thread that made it, if someone wants to know."""
         super().__init__(backend)
         self._search_lock = FairLock()
         self._embedding = EngineEmbedder(self.settings, embedder)
-        self._fresh_vectors = FreshVectors(sharing.has_queue if sharing else None)
-        self._background = BackgroundWork(backend, self._embedding.open, partial(_purge_checkpoints, backend), sharing)
+        token_codes = self.settings.token_codes
+        self._fresh_vectors = FreshVectors(sharing.has_queue if sharing else None, token_codes=token_codes)
+        self._background = BackgroundWork(
+            backend, self._embedding.open, partial(_purge_checkpoints, backend), sharing, token_codes=token_codes
+        )
         # Run by close(), or when the engine is dropped without it, or when the interpreter ends.
         self._release = weakref.finalize(self, _release, self._background, backend)
         if self.settings.background and not self.read_only:
@@ -378,7 +384,10 @@ class Engine(RecordReader):
         embedder = self.embedder() if query.mode != "keyword" else None
         # Embedded before the search begins: no snapshot is held while a model works.
         vector = searching.embed_query(query, embedder, self._embedding.missing)
-        return self.run_on_replica(partial(self._search, query, vector, embedder))
+        page = self.run_on_replica(partial(self._search, query, vector, embedder))
+        if self.observe_search is not None:
+            self.observe_search(query, page)
+        return page
 
     def _search(self, query: Query, vector: searching.QueryVector, embedder: Embedder | None) -> Page:
         bounds = Bounds(scope=query.scope, exact=query.exact, kinds=query.kinds, filter=query.filter)
@@ -399,6 +408,20 @@ class Engine(RecordReader):
                 fusion=self.settings.fusion,
                 add_vectors=add_vectors,
             )
+
+    def find_similar(self, record: Record) -> tuple[Similar, ...]:
+        """The records of its scope and kind that say nearly the same as a stored record, the most alike first.
+
+        Those that seem to say something else of the same thing are marked so. A few candidates that share its words are
+        compared, and no more: it is a hint to look, not a verdict.
+        """
+        from .similarity import find_related  # few programs need it
+
+        with self._backend.search(searching.like(record)) as searcher:
+            alike = searching.find_duplicates(searcher, record)
+            related = find_related(searcher, record, candidates=SIMILAR_CANDIDATES)
+        found = {each.id: each for each in (*alike, *related) if each.id != record.id}  # the latter knows more
+        return tuple(sorted(found.values(), key=lambda each: -each.likeness))
 
     def nearest(
         self,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..backends.search_interface import Searcher
-from ..embed import Embedder, embed_in_turn
+from ..embed import Embedder, TokenEmbedder, embed_in_turn
 from ..values.records import Scope
 
 if TYPE_CHECKING:
@@ -25,9 +25,13 @@ LOCKS = 4  # searches of different scopes that make vectors at once; more would 
 class FreshVectors:
     """Gives vectors to the records that a search is about to miss, if they are few."""
 
-    def __init__(self, has_queue: Callable[[], bool] | None = None) -> None:
-        """While `has_queue` says that other calls wait, no vectors are made: that is left to the background."""
+    def __init__(self, has_queue: Callable[[], bool] | None = None, *, token_codes: bool = True) -> None:
+        """While `has_queue` says that other calls wait, no vectors are made: that is left to the background.
+
+        With `token_codes`, vectors come with the codes of their tokens, where the embedder can make them.
+        """
         self._has_queue = has_queue
+        self._token_codes = token_codes
         self._locks = [threading.Lock() for _ in range(LOCKS)]
         self._rest_until = 0.0
         self.are_likely = False
@@ -54,8 +58,8 @@ class FreshVectors:
             if not is_first:  # another thread may have made vectors of the same records, meanwhile
                 records = searcher.find_unembedded(embedder.id, LIMIT, MOST)
             if records is not None:
-                vectors = _embed_some(embedder, records.texts, began + BUDGET - time.monotonic())
-                if not records.store(vectors):
+                made = self._embed_some(embedder, records.texts, began + BUDGET - time.monotonic())
+                if not records.store(*made):
                     self._rest_until = time.monotonic() + STORE_REST
         except Exception:  # whatever an embedder raises: the search goes on without these vectors, and says so
             self._rest_until = time.monotonic() + EMBEDDER_REST
@@ -63,9 +67,19 @@ class FreshVectors:
             lock.release()
         return True
 
+    def _embed_some(
+        self, embedder: Embedder, texts: Sequence[str], seconds: float
+    ) -> tuple[Vector, list[bytes] | None]:
+        """Embed as many of the texts as the time allows, with the codes of their tokens if they are to be made."""
+        if self._token_codes and isinstance(embedder, TokenEmbedder):
+            coder, codes = embedder, list[bytes]()
 
-def _embed_some(embedder: Embedder, texts: Sequence[str], seconds: float) -> Vector:
-    """Embed as many of the texts as the time allows, also by an embedder of a program's own that knows no such call."""
-    if hasattr(embedder, "embed_some"):
-        return embedder.embed_some(texts, seconds)
-    return embed_in_turn(embedder.embed, texts, seconds)
+            def embed(some: Sequence[str]) -> Vector:
+                vectors, made = coder.embed_with_codes(some)
+                codes.extend(made)
+                return vectors
+
+            return embed_in_turn(embed, texts, seconds), codes
+        if hasattr(embedder, "embed_some"):  # one of a program's own may know no such call
+            return embedder.embed_some(texts, seconds), None
+        return embed_in_turn(embedder.embed, texts, seconds), None

@@ -77,6 +77,18 @@ def weigh_day(day: date, periods: Iterable[Period]) -> float:
     return best
 
 
+def weigh_period(period: Period, others: Iterable[Period]) -> float:
+    """Return how well a period agrees with the best of some others: 1 if they overlap and neither is much longer."""
+    first, last = period
+    best = 0.0
+    for start, end in others:
+        shared = (min(last, end) - max(first, start)).days + 1
+        if shared > 0:
+            longest = max((last - first).days, (end - start).days) + 1
+            best = max(best, min(1.0, 0.5 + 2 * shared / longest))
+    return best
+
+
 def _read_named(found: re.Match[str], today: date, years: list[int]) -> Iterator[Period]:
     if found["iso"]:
         own, month, day = int(found["iy"]), int(found["im"]), found["id"]

@@ -1,29 +1,27 @@
-"""How scores become one ranking: normalising, fusing, and what a record's surroundings add. Pure functions.
+"""How what is known of candidates becomes one ranking: normalising, fusing, what surrounds a turn. Pure functions.
 
 A search ranks hundreds of candidates, so what is known of them is in lists, one entry for each candidate, in one order.
+A *feature* is such a list of numbers from 0 to 1; `weights.py` says what each is worth.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from operator import add
 
+from ..text.tokenizer import split_words
 from ..values.times import from_micros
-from .named_times import find_periods, names_time, weigh_day
+from .named_times import Period, find_periods, names_time, weigh_day, weigh_period
 
-KEYWORD_WEIGHT = 0.55  # of the convex sum; the rest is the semantic signal's
 RRF_KEYWORD, RRF_SEMANTIC, RRF_K = 0.4, 0.6, 60
-
 REACH = 2  # how many positions to either side count as surroundings
-WINDOW = 0.3  # the share of the keyword signal that comes from the window around a turn
-SMOOTHING = 0.08  # what a turn takes of each neighbour's score
-AUTHOR = 0.15  # more finds more, but not what one said whom the question does not name
-ASKER = 0.25
-DATE = 0.3
-SESSION = 0.25
+# A window's length in words counts as a record's own does (text/bm25.py), but less: it is long for everyone.
+WINDOW_BASE, WINDOW_WORDS = 1.2, 400
+SHORT, LONG = 40, 120  # the mean words of the turns of a chat between people, and of one with an assistant
 
 # What a question calls the one who asks it; without words that mean something else in another of these languages.
 _FIRST_PERSON = re.compile(
@@ -45,6 +43,22 @@ def normalize(scores: Sequence[float], low: float | None = None) -> list[float]:
     if least < bottom:
         return [max(0.0, score - bottom) / span for score in scores]
     return [(score - bottom) / span for score in scores]
+
+
+def normalize_known(scores: Sequence[float | None], others: Sequence[float], low: float, full: float) -> list[float]:
+    """Stretch the scores that there are from `low` to 0 … 1; a candidate that has none gets what `others` say of it.
+
+    If the best is below `full`, it is not stretched all the way: the best of nothing is not good.
+    """
+    high = max((score for score in scores if score is not None), default=low)
+    if high <= low:
+        return [0.0] * len(scores)
+    share = min(1.0, high / full)
+    scale = share / (high - low)
+    return [
+        share * other if score is None else max(0.0, score - low) * scale
+        for score, other in zip(scores, others, strict=True)
+    ]
 
 
 def rank(scores: Mapping[int, float]) -> dict[int, int]:
@@ -103,6 +117,15 @@ class Positions:
         return cls(of_each, len(known), beside)
 
 
+def join_windows(held: Sequence[int], positions: Positions) -> list[int]:
+    """Return which of a query's words stand in the window around each turn, itself included: a bit for each word."""
+    padded = [*held, 0]
+    windows = list(held)
+    for beside in positions.beside.values():
+        windows = [own | padded[other] for own, other in zip(windows, beside, strict=True)]
+    return windows
+
+
 def sum_windows(scores: Sequence[float], positions: Positions) -> list[float]:
     """Return the sum of the scores in the window around each turn, itself included."""
     padded = [*scores, 0.0]
@@ -112,21 +135,35 @@ def sum_windows(scores: Sequence[float], positions: Positions) -> list[float]:
     return list(total)
 
 
-def weigh_neighbours(scores: Sequence[float], positions: Positions) -> list[float]:
-    """Return what each candidate gains from the turns beside it."""
+def score_windows(weights: Sequence[float], words: Sequence[float], positions: Positions) -> list[float]:
+    """Return what the words of each window are worth beside how many words it has."""
+    lengths = sum_windows(words, positions)
+    return [
+        weight / (WINDOW_BASE + length / WINDOW_WORDS) if weight else 0.0
+        for weight, length in zip(weights, lengths, strict=True)
+    ]
+
+
+def measure_neighbours(scores: Sequence[float], positions: Positions) -> list[float]:
+    """Return how good the turns beside each candidate are."""
     padded = [*scores, 0.0]
     before, after = positions.beside[-1], positions.beside[1]
-    return [SMOOTHING * (padded[one] + padded[other]) for one, other in zip(before, after, strict=True)]
+    return [0.5 * (padded[one] + padded[other]) for one, other in zip(before, after, strict=True)]
 
 
-def weigh_session(scores: Sequence[float], positions: Positions) -> list[float]:
-    """Return what each candidate gains from the best of its session."""
+def measure_reply(scores: Sequence[float], questions: Sequence[float], positions: Positions) -> list[float]:
+    """Return how good the turn before each candidate is, as far as it asks: who is asked the question answers it."""
+    padded = [*(score * share for score, share in zip(scores, questions, strict=True)), 0.0]
+    return [padded[before] for before in positions.beside[-1]]
+
+
+def measure_session(scores: Sequence[float], positions: Positions) -> list[float]:
+    """Return how good the best of each candidate's session is; 0 for one that is in none."""
     best = [0.0] * positions.count
     for session, score in zip(positions.sessions, scores, strict=True):
         if session is not None and score > best[session]:
             best[session] = score
-    gains = [SESSION * score for score in best]
-    return [0.0 if session is None else gains[session] for session in positions.sessions]
+    return [0.0 if session is None else best[session] for session in positions.sessions]
 
 
 def is_about_asker(query: str) -> bool:
@@ -134,40 +171,42 @@ def is_about_asker(query: str) -> bool:
     return _FIRST_PERSON.search(query) is not None
 
 
-def weigh_author(
+def match_author(
     words: Iterable[str],
     authors: Sequence[str],
     names: Mapping[str, frozenset[str]],
     positions: Positions,
     askers: Iterable[str] = (),
-) -> list[float]:
-    """Return what each candidate of a session gains if its author is the only one whom the query is about.
+) -> tuple[str, list[float]]:
+    """Return whether each candidate of a session is by the only one whom the query is about, and who that is.
 
-    Those are the ones whose names are among its words, and the one who asks, if it says I: `askers` are the names that
-    they may have. `names` has the words of each author's name. If the query is about none, or several, there is no
-    gain: [] is returned.
+    Those are the ones whose names are among its words ("author"), and the one who asks, if it says I ("asker"):
+    `askers` are the names that they may have. `names` has the words of each author's name. If the query is about none,
+    or several, [] is returned.
     """
     asked = set(words)
     asker = frozenset[str]()  # no author who is named is without a word
     meant = {author: own for author, own in names.items() if not own.isdisjoint(asked)}
     meant |= dict.fromkeys((each for each in askers if each in names), asker)
     if not meant:
-        return []
+        return "author", []
     by = [
         meant.get(author) if session is not None else None
         for author, session in zip(authors, positions.sessions, strict=True)
     ]
     matching = set(by) - {None}
     if len(matching) != 1:
-        return []
-    gain = ASKER if asker in matching else AUTHOR
-    return [gain if own in matching else 0.0 for own in by]
+        return "author", []
+    return "asker" if asker in matching else "author", [float(own in matching) for own in by]
 
 
-def weigh_date(query: str, today: date, created_at: Sequence[int], positions: Positions) -> list[float]:
-    """Return what each candidate of a session gains for being of a time that the query names; [] if it names none.
+def match_dates(
+    query: str, today: date, texts: Sequence[str], created_at: Sequence[int], positions: Positions
+) -> list[float]:
+    """Return how well each candidate of a session agrees with a time that the query names; [] if it names none.
 
-    It is asked on the day `today`; the times of the candidates are in microseconds since 1970, UTC.
+    It does by the day on which it was said, or by a time that it speaks of ("last week", counted from that day). The
+    query is asked on the day `today`; the times of the candidates are in microseconds since 1970, UTC.
     """
     if not names_time(query):
         return []
@@ -176,5 +215,29 @@ def weigh_date(query: str, today: date, created_at: Sequence[int], positions: Po
     periods = find_periods(query, today, years | {year - 1 for year in years})
     if not periods:
         return []
-    of_day = {day: DATE * weigh_day(day, periods) for day in set(days)}
-    return [0.0 if session is None else of_day[day] for session, day in zip(positions.sessions, days, strict=True)]
+    of_day = {day: weigh_day(day, periods) for day in set(days)}
+    return [
+        0.0 if session is None else max(of_day[day], _match_mention(text, day, periods))
+        for session, day, text in zip(positions.sessions, days, texts, strict=True)
+    ]
+
+
+def _match_mention(text: str, day: date, periods: Sequence[Period]) -> float:
+    """Return how well a time that a text of a day speaks of agrees with some periods."""
+    if not names_time(text):
+        return 0.0
+    spoken_of = find_periods(text, day, (day.year,))
+    return max((weigh_period(each, periods) for each in spoken_of), default=0.0)
+
+
+def measure_length(counts: Sequence[int]) -> float:
+    """Return how far the texts of a chat are from those of people (0) to those of an assistant (1), by their words."""
+    if not counts:
+        return 0.0
+    mean = sum(counts) / len(counts)
+    return min(1.0, max(0.0, math.log(max(1.0, mean) / SHORT) / math.log(LONG / SHORT)))
+
+
+def split_name(name: str) -> frozenset[str]:
+    """Return the words of an author's name."""
+    return frozenset(split_words(name))

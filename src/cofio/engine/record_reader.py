@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime, timedelta
 from itertools import takewhile
 from typing import TypeAlias, cast
 
 from ..backends.interface import Backend
 from ..backends.rules import digest_text, is_expired
-from ..values.errors import NotFound
-from ..values.query import MAX_LIST, Bounds, Filter, Order, Window
+from ..values.errors import Invalid, LimitExceeded, NotFound
+from ..values.query import MAX_LIST, AllOf, Bounds, Filter, Order, TimeCount, Where, Window
 from ..values.records import (
     MAX_ID,
     MAX_KEY,
@@ -21,13 +22,17 @@ from ..values.records import (
     check_int,
     check_scope,
     check_text,
+    check_time,
     member,
 )
+from ..values.times import from_micros
 
 Records: TypeAlias = list[Record]  # inside of RecordReader, `list` is a verb
 Found: TypeAlias = list[Record | None]
 Headings: TypeAlias = list[Heading]
 Ids: TypeAlias = list[str]
+TimeCounts: TypeAlias = list[TimeCount]
+MAX_STEPS = 100_000
 
 
 class RecordReader:
@@ -123,7 +128,8 @@ class RecordReader:
         """Records of the scope and, unless `exact`, of all under it, the last changed first.
 
         With `order="created"` they come by their `created_at` instead, and with "written" also those of one moment
-        by when they were first written, whatever changed since; `newest=False` turns any order round.
+        by when they were first written, whatever changed since; with "expires" by when they expire, those that do not
+        at the end. `newest=False` turns any order round.
         """
         bounds = make_bounds(scope, exact, kinds, filter)
         window = Window(limit=limit, offset=offset, newest=newest, order=order)
@@ -174,6 +180,36 @@ class RecordReader:
         bounds = make_bounds(scope, exact, kinds, filter)
         with self._backend.snapshot() as snapshot:
             return snapshot.count(bounds)
+
+    def count_by_time(
+        self,
+        since: datetime,
+        until: datetime,
+        step: timedelta,
+        scope: Scope = Scope(),  # noqa: B008  # a value
+        *,
+        exact: bool = False,
+        kinds: Iterable[Kind] = (),
+        filter: Filter | None = None,
+    ) -> TimeCounts:
+        """How many records were created in each step of time from `since` until, and without, `until`, by kind.
+
+        Steps are counted from 1970 (UTC): one of a day begins at midnight there. What has no records is left out.
+
+        Raises:
+            LimitExceeded: there would be more than `MAX_STEPS` steps.
+        """
+        check_time("since", since)
+        check_time("until", until)
+        if step < timedelta(seconds=1):
+            raise Invalid("step", "is shorter than a second")
+        if (until - since) / step > MAX_STEPS:
+            raise LimitExceeded("step", MAX_STEPS, "steps")
+        tests = [Where("created_at", ">=", since), Where("created_at", "<", until)]
+        bounds = make_bounds(scope, exact, kinds, AllOf(*tests, *([] if filter is None else [filter])))
+        with self._backend.snapshot() as snapshot:
+            rows = snapshot.count_by_time(bounds, step // timedelta(microseconds=1))
+        return [TimeCount(from_micros(begin), Kind(kind), count) for begin, kind, count in rows]
 
     def scopes(self, under: Scope = Scope(), *, kinds: Iterable[Kind] = ()) -> dict[Scope, int]:  # noqa: B008  # a value
         """Each scope that holds records, of these kinds if any are named, with their number."""

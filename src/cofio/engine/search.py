@@ -1,61 +1,62 @@
-"""Where a search happens: candidates by words and by vectors, one score, a floor, hits that explain themselves."""
+"""Where a search happens: candidates by words and by vectors, one ranking, hits that say how likely and why."""
 
 from __future__ import annotations
 
-import heapq
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from functools import lru_cache, partial
-from operator import add
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ..backends.search_interface import Backlog, Candidate, Candidates, Searcher
-from ..embed import Embedder
+from ..backends.search_interface import Backlog, Candidate, Candidates, Content, Searcher
+from ..embed import Embedder, TokenEmbedder
 from ..text.tokenizer import match_words, split_query, split_words
 from ..values.errors import Invalid, Unavailable
 from ..values.query import Bounds, Hit, Page, Query, SearchReport, Signal, Why
-from ..values.records import Draft, Similar
+from ..values.records import Draft, Record, Similar
 from . import ranking
+from .calibration import estimate_relevance, make_monotone
+from .currency import order_alike
+from .features import Features, get_day, measure_features
 from .fresh_vectors import MOST
-from .ranking import Positions
+from .language_hint import suggest_model
+from .weights import WEIGHTS, Evidence, Weights
 
 if TYPE_CHECKING:
+    from ..embed import QueryTokens
     from ..values.changes import Vector
 
-DEPTH = 100  # the fewest candidates that each signal is asked for
-FLAT_DEPTH = 40  # the fewest that words are asked for, where nothing that stands around a candidate counts
+DEPTH = 200  # the fewest candidates that each signal is asked for
+FLAT_DEPTH = 60  # the fewest, where nothing that stands around a candidate counts
 EXPANDED = 30  # how many of the best bring their surroundings along
-# What is asked of the best of few candidates, of the store's floor: among many, one that is off the topic comes near by
-# chance. Also of all where none has a word of the query to speak for it: cosines of paraphrases are low.
-LENIENT = 0.55
-NEAR, NEAR_LEAST = 3, 0.2  # what is named of those that the floor left out, when it left nothing
+READ, READ_FLAT = 160, 24  # how many of the best are read and ranked, at least; the others are far from the first
+FURTHER = 0.3  # of the store's floor: what a hit must reach that comes after one that reached it
+NEAR, NEAR_COSINE = 3, 0.25  # what is named of those that the floor left out, when it left nothing
 ALIKE, ALIKE_CANDIDATES = 0.7, 20  # the share of words in common that makes two records near-duplicates
+_SIGNALS = ("words", "meaning")  # whose shares a hit names beside their scores; the others are its context
 
 
 @dataclass(frozen=True, slots=True)
 class QueryVector:
-    """A query's vector, of length 1, and whose it is; or why there is none."""
+    """A query's vector, as its embedder makes it, and whose it is; or why there is none."""
 
     vector: Vector | None = None
     embedder: str | None = None
     missing: str | None = None
+    tokens: QueryTokens | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Scores:
-    """Each candidate's row, its total and what that is made of, in lists of one order."""
+    """What each candidate is ranked by, in the order of Features."""
 
-    rows: list[int]
     total: list[float]
-    by_words: list[float]
-    by_meaning: list[float]
-    gains: dict[str, list[float]]
-    """What was added for each thing that stands around a candidate; an empty list where it had no say."""
-    positions: Positions | None
-    """Where the candidates stand; None when none stands in a session."""
+    shares: dict[str, list[float]]
+    """What of the total each feature gave."""
+    chance: list[float]
+    """The probability that each is relevant, by what is known of it alone."""
+    is_by_ranks: bool
 
 
 def embed_query(query: Query, embedder: Embedder | None, missing: str | None) -> QueryVector:
@@ -72,6 +73,9 @@ def embed_query(query: Query, embedder: Embedder | None, missing: str | None) ->
     if not query.text.strip():
         return QueryVector(embedder=embedder.id)
     try:
+        if isinstance(embedder, TokenEmbedder):
+            own, tokens = embedder.embed_query_with_tokens(query.text)
+            return QueryVector(own, embedder.id, tokens=tokens)
         return QueryVector(embedder.embed_query(query.text), embedder.id)
     except Unavailable as error:
         return QueryVector(missing=_describe_missing(query, error.public or str(error)))
@@ -94,27 +98,30 @@ def search(
     asked = split_query(query.text)
     problems = [wanted.missing] if wanted.missing else []
     try:
-        found = _find_candidates(searcher, query, asked, wanted)
+        found = find_candidates(searcher, query, asked, wanted)
         if add_vectors is not None and 0 < found.backlog.vectors <= MOST and add_vectors(searcher):
-            found = _find_candidates(searcher, query, asked, wanted)
+            found = find_candidates(searcher, query, asked, wanted)
     except Invalid as error:
         if query.vector is not None:
             raise
         # The embedder's vectors have changed their size; those of the old size are about to be replaced.
         problems.append(_describe_missing(query, str(error)))
-        wanted = replace(wanted, vector=None)
-        found = _find_candidates(searcher, query, asked, wanted)
-    by_words = len(found.keyword)
-    found = _add_surroundings(searcher, found)
-    scores = _score(query, found, asked, fusion)
-    if query.floor is None:
-        floor *= LENIENT + (1 - LENIENT) * min(1.0, len(found.rows) / DEPTH) if found.keyword else LENIENT
-    passing = _filter_by_floor(found, scores, floor)
-    ordered = sorted([(scores.total[at], scores.rows[at], at) for at in passing], reverse=True)
-    problems += _describe_backlog(found.backlog, query)
-    first = _pick_first([at for _, _, at in ordered], query, list(found.rows.values()))
-    near = [] if ordered else _find_nearest_to_floor(found, scores.rows)
-    hits = _make_hits(searcher, first or near, found, scores, asked)
+        wanted = replace(wanted, vector=None, tokens=None)
+        found = find_candidates(searcher, query, asked, wanted)
+    by_words, number = len(found.keyword), len(found.rows)
+    found, contents, features = gather_features(searcher, query, asked, found, wanted)
+    ranked = _rank(found, features, fusion)
+    order = sorted(range(len(features.rows)), key=lambda at: (ranked.total[at], features.rows[at]), reverse=True)
+    order = order_alike(order, ranked.total, query.text, get_day(query), features.rows, contents)
+    chances = make_monotone([ranked.chance[at] for at in order])
+    passing = _count_passing(chances, floor, is_given=query.floor is not None)
+    problems += _describe_backlog(found.backlog, query) + suggest_model(query.text, wanted.embedder, found)
+    first = _pick_first(order[:passing], query, list(found.rows.values()))
+    near = [] if passing else [at for at in order if _is_near(features, at)][:NEAR]
+    # Where ranks are fused, the sums are reported that agent-memory-store reports; they are no probabilities.
+    scores = [ranked.total[at] for at in order] if ranked.is_by_ranks else [round(chance, 4) for chance in chances]
+    score_of = dict(zip(order, scores, strict=True))
+    hits = _make_hits(searcher, first or near, found, features, ranked, score_of, asked)
     return Page(
         hits=hits if first else (),
         near=hits if near else (),
@@ -122,12 +129,37 @@ def search(
             scope=query.scope, kinds=query.kinds, mode=query.mode, words=asked, keyword=by_words,
             semantic=found.nearest,
         ),
-        cut=len(scores.rows) - len(ordered),
+        cut=max(number, len(order)) - passing,
         degraded="; ".join(problems) or None,
     )  # fmt: skip
 
 
-def _find_candidates(searcher: Searcher, query: Query, asked: Sequence[str], wanted: QueryVector) -> Candidates:
+def _is_near(features: Features, at: int) -> bool:
+    """Whether something speaks for a candidate that did not reach the floor: a word, or a cosine that is not chance."""
+    return features.cover[at] > 0 or (features.cosine[at] or 0.0) >= NEAR_COSINE
+
+
+def _count_passing(chances: Sequence[float], floor: float, *, is_given: bool) -> int:
+    """Return how many of the first are hits, by their probabilities, which fall.
+
+    The floor of the store decides whether there is an answer at all; where there is one, what may add to it is less
+    likely by itself. A floor that was given with the query holds for each hit.
+    """
+    if not is_given and chances and chances[0] >= floor:
+        floor *= FURTHER
+    return sum(chance >= floor for chance in chances)
+
+
+def gather_features(
+    searcher: Searcher, query: Query, asked: Sequence[str], found: Candidates, wanted: QueryVector
+) -> tuple[Candidates, Mapping[int, Content], Features]:
+    """Return the candidates with those around them, what is in them, and what is known of each."""
+    found, contents = _read_contents(searcher, query, found)
+    return found, contents, measure_features(query, asked, found, contents, wanted.tokens)
+
+
+def find_candidates(searcher: Searcher, query: Query, asked: Sequence[str], wanted: QueryVector) -> Candidates:
+    """Return the best by words and by vectors, as far as the mode of the query wants them."""
     looked_up = asked if query.mode != "semantic" else ()
     least = 4 * query.limit
     # A word's candidate far down can come first only by what stands around it.
@@ -154,118 +186,109 @@ def _describe_backlog(backlog: Backlog, query: Query) -> list[str]:
     return problems
 
 
-def _add_surroundings(searcher: Searcher, found: Candidates) -> Candidates:
-    """Bring in the turns around the best candidates: an answer often stands beside the words that find it."""
-    in_session = [row for row, each in found.rows.items() if each.parent is not None and each.position is not None]
-    if not in_session:
-        return found
-    strength = dict(zip(found.keyword, ranking.normalize(_word_scores(found), 0.0), strict=True))
+def _read_contents(searcher: Searcher, query: Query, found: Candidates) -> tuple[Candidates, Mapping[int, Content]]:
+    """Read the contents of the best candidates, and bring in the turns around the best of a session.
+
+    An answer often stands beside the words that find it.
+    """
+    if not found.rows:
+        return found, {}
+    strength = dict.fromkeys(found.rows, 0.0)
+    scores = [score for score, _ in found.keyword.values()]
+    strength.update(zip(found.keyword, ranking.normalize(scores, 0.0), strict=True))
     for row, cosine in zip(found.semantic, ranking.normalize(list(found.semantic.values())), strict=True):
-        strength[row] = strength.get(row, 0.0) + cosine
-    in_session.sort(key=strength.__getitem__, reverse=True)
-    best = [found.rows[row] for row in in_session[:EXPANDED]]
-    around = searcher.around(best, ranking.REACH)
-    return replace(found, rows=found.rows | around.rows, semantic=found.semantic | around.semantic)
+        strength[row] += cosine
+    best = sorted(found.rows, key=strength.__getitem__, reverse=True)
+    in_session = [row for row in best if found.rows[row].parent is not None and found.rows[row].position is not None]
+    most = max(READ if in_session else READ_FLAT, 2 * query.limit)
+    best = best[:most]
+    around = searcher.around([found.rows[row] for row in in_session[:EXPANDED]], ranking.REACH, best)
+    near = {row: found.semantic[row] for row in best if row in found.semantic}
+    found = replace(
+        found,
+        keyword={row: match for row, match in found.keyword.items() if row in around.contents},
+        semantic=near | around.semantic,
+        rows={row: found.rows[row] for row in best} | around.rows,
+    )
+    return found, around.contents
 
 
-def _word_scores(found: Candidates) -> list[float]:
-    return [score for score, _ in found.keyword.values()]
+def _rank(found: Candidates, features: Features, fusion: str) -> _Scores:
+    """Give each candidate one total, the sum of what its features are worth, and a probability."""
+    evidence = _name_evidence(found, features)
+    columns, weights = features.columns, WEIGHTS[evidence]
+    alone, together = weights.notes, weights.mix(features.length)
+    is_by_ranks = fusion == "rrf" and bool(found.keyword and found.semantic)
+    if is_by_ranks:
+        columns, alone, together = _fuse_ranks(found, columns, alone, together)
+    sessions: Sequence[int | None] = [None] * len(features.rows)
+    if features.positions is not None:
+        sessions = features.positions.sessions
+    shares: dict[str, list[float]] = {}
+    total = [0.0] * len(features.rows)
+    for name, column in columns.items():
+        by_itself, in_session = alone.get(name, 0.0), together.get(name, 0.0)
+        if not by_itself and not in_session:
+            continue
+        if features.positions is None:
+            share = [by_itself * value for value in column]
+        else:
+            share = [
+                (by_itself if session is None else in_session) * value
+                for value, session in zip(column, sessions, strict=True)
+            ]
+        shares[name] = share
+        total = [one + other for one, other in zip(total, share, strict=True)]
+    chance = estimate_relevance(features, total, evidence)
+    gains = _lift_parents(total, chance, list(found.rows.values()))
+    if gains:
+        shares["children"] = gains
+        total = [one + other for one, other in zip(total, gains, strict=True)]
+    return _Scores(total, shares, chance, is_by_ranks)
 
 
-def _score(query: Query, found: Candidates, asked: Sequence[str], fusion: str) -> _Scores:
-    """Give each candidate one total: the signals fused, then what its surroundings add."""
-    rows, keyword = list(found.rows), found.keyword
-    word_scores = [keyword[row].score if row in keyword else 0.0 for row in rows] if keyword else []
-    if all(each.parent is None for each in found.rows.values()):
-        by_words, by_meaning = _fuse(found, word_scores, query, fusion)
-        return _Scores(rows, list(map(add, by_words, by_meaning)), by_words, by_meaning, {}, None)
-    _, ids, scopes, parents, numbers, authors, created_at = zip(*found.rows.values(), strict=True)
-    positions = Positions.find(list(zip(scopes, parents, strict=True)), numbers)
-    if word_scores:
-        own, around = 1 - ranking.WINDOW, ranking.WINDOW
-        windows = ranking.sum_windows(word_scores, positions)
-        word_scores = [own * score + around * window for score, window in zip(word_scores, windows, strict=True)]
-    by_words, by_meaning = _fuse(found, word_scores, query, fusion)
-    total = list(map(add, by_words, by_meaning))
-    # Ranks fused give scores of another size than sums of normalised ones, for which these gains are meant.
-    unit = max(total) if fusion == "rrf" else 1.0
-    names = {author: _split_author(author) for author in set(authors)}
-    today = (query.asked_at or datetime.now(UTC)).date()
-    askers = query.askers if ranking.is_about_asker(query.text) else ()
-    gains = {
-        "neighbours": ranking.weigh_neighbours(total, positions),
-        "author": [unit * gain for gain in ranking.weigh_author(asked, authors, names, positions, askers)],
-        "date": [unit * gain for gain in ranking.weigh_date(query.text, today, created_at, positions)],
-    }
-    for gained in gains.values():
-        if gained:
-            total = list(map(add, total, gained))
-    gains["session"] = ranking.weigh_session(total, positions)
-    total = list(map(add, total, gains["session"]))
-    gains["children"] = _weigh_children(total, ids, parents)
-    if gains["children"]:
-        total = list(map(add, total, gains["children"]))
-    return _Scores(rows, total, by_words, by_meaning, gains, positions)
-
-
-def _fuse(
-    found: Candidates, word_scores: Sequence[float], query: Query, fusion: str
-) -> tuple[list[float], list[float]]:
-    """Return what words and vectors each give to the candidates' totals. Without matches there are no word scores."""
-    if fusion == "rrf" and query.mode == "hybrid" and found.semantic:
-        ranks = ranking.rank({row: match.score for row, match in found.keyword.items()})
-        fused = ranking.fuse_ranks(ranks, ranking.rank(found.semantic))
-        shares = [fused.get(row, (0.0, 0.0)) for row in found.rows]
-        return [by_words for by_words, _ in shares], [by_meaning for _, by_meaning in shares]
-    nothing = [0.0] * len(found.rows)
-    weight = ranking.KEYWORD_WEIGHT if found.semantic and found.keyword else (0.0 if found.semantic else 1.0)
-    by_words = [weight * score for score in ranking.normalize(word_scores, 0.0)] or nothing
+def _name_evidence(found: Candidates, features: Features) -> Evidence:
     if not found.semantic:
-        return by_words, nothing
-    other = 1 - weight
-    cosines = ranking.normalize(list(found.semantic.values()))
-    find = dict(zip(found.semantic, cosines, strict=True)).get
-    return by_words, [other * find(row, 0.0) for row in found.rows]
+        return "words"
+    if "tokens" in features.columns:
+        return "words+vectors+tokens" if found.keyword else "vectors+tokens"
+    return "words+vectors" if found.keyword else "vectors"
 
 
-def _weigh_children(total: Sequence[float], ids: Sequence[str], parents: Sequence[str | None]) -> list[float]:
+def _fuse_ranks(
+    found: Candidates, columns: Mapping[str, list[float]], alone: Weights, together: Weights
+) -> tuple[dict[str, list[float]], Weights, Weights]:
+    """Return features and weights in which ranks by words and by vectors take the place of their scores."""
+    ranks = ranking.rank({row: match.score for row, match in found.keyword.items()})
+    fused = ranking.fuse_ranks(ranks, ranking.rank(found.semantic))
+    unit = max(map(sum, fused.values()))  # sums of ranks are small: what else counts is made as small
+    shares = [fused.get(row, (0.0, 0.0)) for row in found.rows]
+    by_rank = {"words": [by_words for by_words, _ in shares], "meaning": [by_meaning for _, by_meaning in shares]}
+    left_out = {"window", "tokens", "exact", "adjacent", *by_rank}
+    rest = {name: [unit * value for value in column] for name, column in columns.items() if name not in left_out}
+    whole = dict.fromkeys(by_rank, 1.0)
+    return by_rank | rest, {**alone, **whole}, {**together, **whole}
+
+
+def _lift_parents(total: Sequence[float], chance: list[float], candidates: Sequence[Candidate]) -> list[float]:
     """Return what each record gains to be as good as the best under it: an episode as its best fact or turn.
 
-    Where no candidate is under another there is nothing to gain: [].
+    Its probability is raised likewise. Where no candidate is under another there is nothing to gain: [].
     """
-    among = set(parents).intersection(ids)
+    among = {each.parent for each in candidates}.intersection(each.id for each in candidates)
     if not among:
         return []
-    best: dict[str | None, float] = dict.fromkeys(among, 0.0)
-    for parent, score in zip(parents, total, strict=True):
-        if parent in best and score > best[parent]:
-            best[parent] = score
-    return [max(0.0, best[each] - score) if each in best else 0.0 for each, score in zip(ids, total, strict=True)]
-
-
-def _filter_by_floor(found: Candidates, scores: _Scores, floor: float) -> Iterable[int]:
-    """Return who reaches the floor, and who stands beside one that does: an answer need not repeat the question."""
-    if floor <= 0:
-        return range(len(scores.rows))
-    keyword, semantic = found.keyword, found.semantic
-    strong = [
-        semantic.get(row, 0.0) >= floor or (row in keyword and keyword[row].relevance >= floor) for row in scores.rows
-    ]
-    reached = ranking.sum_windows(strong, scores.positions) if scores.positions is not None else strong
-    return [at for at, count in enumerate(reached) if count]
-
-
-def _weigh_relevance(found: Candidates, row: int) -> tuple[float, float]:
-    """Return how much words and vectors each say for a candidate, from 0 to 1, whatever the other candidates are."""
-    match = found.keyword.get(row)
-    return match.relevance if match else 0.0, min(1.0, max(0.0, found.semantic.get(row, 0.0)))
-
-
-def _find_nearest_to_floor(found: Candidates, rows: Sequence[int]) -> list[int]:
-    """Return the candidates nearest to the floor: a paraphrase in a note of five words often stays below it."""
-    relevance = [max(_weigh_relevance(found, row)) for row in rows]
-    best = heapq.nlargest(NEAR, zip(relevance, rows, range(len(rows)), strict=True))
-    return [at for score, _, at in best if score >= NEAR_LEAST]
+    best: dict[str | None, tuple[float, float]] = dict.fromkeys(among, (0.0, 0.0))
+    for at, each in enumerate(candidates):
+        if each.parent in best:
+            score, likely = best[each.parent]
+            best[each.parent] = max(score, total[at]), max(likely, chance[at])
+    gains = [0.0] * len(candidates)
+    for at, each in enumerate(candidates):
+        if each.id in best:
+            score, likely = best[each.id]
+            gains[at], chance[at] = max(0.0, score - total[at]), max(likely, chance[at])
+    return gains
 
 
 def _pick_first(ordered: Sequence[int], query: Query, candidates: Sequence[Candidate]) -> Sequence[int]:
@@ -292,48 +315,52 @@ def _find_rank(ordered: Sequence[tuple[float, int]], one: tuple[float, int]) -> 
 
 
 def _make_hits(
-    searcher: Searcher, chosen: Sequence[int], found: Candidates, scores: _Scores, asked: tuple[str, ...]
+    searcher: Searcher,
+    chosen: Sequence[int],
+    found: Candidates,
+    features: Features,
+    ranked: _Scores,
+    scores: Mapping[int, float],
+    asked: tuple[str, ...],
 ) -> tuple[Hit, ...]:
     if not chosen:
         return ()
-    records = searcher.records([scores.rows[at] for at in chosen])
+    records = searcher.records([features.rows[at] for at in chosen])
     word_ranks = {row: number for number, row in enumerate(found.keyword, 1)}
     by_cosine = sorted(zip(found.semantic.values(), found.semantic, strict=True))
     hits = []
     for at in chosen:
-        row, by_words = scores.rows[at], scores.by_words[at]
-        keyword, semantic = _weigh_relevance(found, row)
+        row = features.rows[at]
+        share = {name: shares[at] for name, shares in ranked.shares.items() if shares[at]}
         match, cosine = found.keyword.get(row), found.semantic.get(row)
-        context = {name: gained[at] for name, gained in scores.gains.items() if gained and gained[at]}
-        if match is None and by_words:
-            context = {"window": by_words} | context  # it has no word of the query: this is from the turns around it
+        by_words, by_meaning = (
+            share.pop(name, 0.0) if there is not None else 0.0
+            for name, there in zip(_SIGNALS, (match, cosine), strict=True)
+        )
         why = Why(
             keyword=None
             if match is None
-            else Signal(score=match.score, rank=word_ranks[row], share=by_words, relevance=keyword),
+            else Signal(score=match.score, rank=word_ranks[row], share=by_words, relevance=match.relevance),
             semantic=None
             if cosine is None
             else Signal(
-                score=cosine, rank=_find_rank(by_cosine, (cosine, row)), share=scores.by_meaning[at], relevance=semantic
+                score=cosine, rank=_find_rank(by_cosine, (cosine, row)), share=by_meaning,
+                relevance=min(1.0, max(0.0, cosine)),
             ),
-            context=context,
+            context=share,
+            total=ranked.total[at],
             find_words=partial(match_words, records[row], asked),
-        )
-        hits.append(Hit(record=records[row], score=scores.total[at], why=why))
+        )  # fmt: skip
+        hits.append(Hit(record=records[row], score=scores[at], why=why))
     return tuple(hits)
 
 
-@lru_cache(maxsize=4096)
-def _split_author(author: str) -> frozenset[str]:
-    return frozenset(split_words(author))
-
-
-def like(draft: Draft) -> Bounds:
+def like(draft: Draft | Record) -> Bounds:
     """Return the bounds of the records that a draft may be compared with: those of its scope and kind."""
     return Bounds(scope=draft.scope, exact=True, kinds=(draft.kind,), filter=None)
 
 
-def find_duplicates(searcher: Searcher, draft: Draft) -> tuple[Similar, ...]:
+def find_duplicates(searcher: Searcher, draft: Draft | Record) -> tuple[Similar, ...]:
     """Return the records that say nearly the same as a draft, the most alike first."""
     mine = set(split_words(draft.text))
     if not mine:

@@ -94,19 +94,19 @@ class _Gist:
         return tuple(_Statement.of(sentence) for sentence in _END.split(self.text) if sentence.strip())
 
 
-def find_related(searcher: Searcher, draft: Draft) -> tuple[Similar, ...]:
+def find_related(searcher: Searcher, draft: Draft | Record, *, candidates: int = CANDIDATES) -> tuple[Similar, ...]:
     """Return the records that say nearly the same as a draft or may contradict it, the most alike first."""
     topic = _pick_words(draft)
-    return tuple(_compare(draft, searcher.find_records(topic, CANDIDATES))) if topic else ()
+    return tuple(_compare(draft, searcher.find_records(topic, candidates))) if topic else ()
 
 
-def _pick_words(draft: Draft) -> tuple[str, ...]:
+def _pick_words(draft: Draft | Record) -> tuple[str, ...]:
     """The words of the topic that tell most: long ones are rare."""
     topic = split_query(draft.title) or split_query(draft.text[:READ])
     return tuple(sorted(topic, key=lambda word: -len(word))[:TOPIC_WORDS])
 
 
-def _compare(draft: Draft, records: Iterable[Record]) -> list[Similar]:
+def _compare(draft: Draft | Record, records: Iterable[Record]) -> list[Similar]:
     mine, found = _Gist.of(draft), []
     for record in records:
         theirs = _Gist.of(record)

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, cast
 from ..content import ContentReader, Outline
 from ..conversations.conversations import Project
 from ..conversations.message_records import fields
-from ..conversations.retrieval import Answer, MemoryHit, MemoryQuery, score
+from ..conversations.retrieval import Answer, MemoryHit, MemoryQuery
 from ..engine.engine import Engine
 from ..secrets.policy import Door, admit, admit_draft
 from ..secrets.scanner import find_secret
@@ -265,7 +265,7 @@ class Documents:
                 mode=asked.mode, limit=min(MAX_LIMIT, 2 * asked.limit + SPARE), floor=asked.floor,
             )
         )  # fmt: skip
-        found = [MemoryHit(hit.record, score(hit)) for hit in page if not fields(hit.record).get("bare")]
+        found = [MemoryHit(hit.record, hit.score) for hit in page if not fields(hit.record).get("bare")]
         is_near = any(not fields(hit.record).get("bare") for hit in page.near)
         return Answer(found[: asked.limit], page.degraded, is_near)
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, TypeAlias, cast, get_args, overload
+from typing import Literal, NamedTuple, TypeAlias, cast, get_args, overload
 
 from .errors import Invalid, LimitExceeded
 from .records import (
@@ -31,8 +31,9 @@ MAX_FILTER_TESTS = 200
 MAX_FILTER_DEPTH = 32
 
 Mode = Literal["hybrid", "keyword", "semantic"]
-Order = Literal["changed", "created", "written"]
-"""By the last change; by `created_at` and then the last change; by `created_at` and then the first write."""
+Order = Literal["changed", "created", "written", "expires"]
+"""By the last change; by `created_at` and then the last change; by `created_at` and then the first write; by
+`expires_at`, and those that never expire at the end."""
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "in", "has"]
 Value: TypeAlias = bool | int | float | str | datetime | Scope | tuple["Value", ...] | None
 
@@ -124,7 +125,7 @@ class Query:
     """The most hits under one parent that have a position there, and as many that have none, or a pair of two numbers;
     `limit` counts parents."""
     floor: float | None = field(default=None, kw_only=True)
-    """The least relevance (0 to 1) that a hit's best signal must have; None means the store's setting."""
+    """The least score (0 to 1) that a hit must have; None means the store's setting."""
     vector: Sequence[float] | None = field(default=None, kw_only=True)
     asker: str | tuple[str, ...] = field(default="user", kw_only=True)
     """Who asks, by the author of their turns: of several names any may be it. I, me and my in the text mean them."""
@@ -176,6 +177,8 @@ class Why:
     keyword: Signal | None = None
     semantic: Signal | None = None
     context: Mapping[str, float] = field(default_factory=dict)
+    total: float = 0.0
+    """What the hits of a page are ordered by: all shares together. It cannot be compared between queries."""
     find_words: Callable[[], tuple[str, ...]] = field(default=tuple, repr=False, compare=False)
 
     @property
@@ -190,6 +193,7 @@ class Hit:
 
     record: Record
     score: float
+    """The probability that the record is relevant, from 0 to 1, which can be compared between queries."""
     why: Why
 
 
@@ -366,3 +370,12 @@ class Window:
         check_bool("newest", self.newest)
         if self.order not in get_args(Order):
             raise Invalid("order", f"{self.order!r} is not one of {', '.join(get_args(Order))}")
+
+
+class TimeCount(NamedTuple):
+    """How many records of one kind were created in one step of time."""
+
+    at: datetime
+    """When the step begins."""
+    kind: Kind
+    records: int

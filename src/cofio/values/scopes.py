@@ -23,6 +23,7 @@ OWN = Scope("cofio")
 IMPORTS = OWN / "imports"
 ANIMUS_OWNERS = OWN / "animus"
 MODEL_USAGE = OWN / "llm"
+REVIEW = OWN / "review"
 
 OWNERS: Mapping[Scope, str] = MappingProxyType(
     {
@@ -35,13 +36,14 @@ OWNERS: Mapping[Scope, str] = MappingProxyType(
         OPENAI_AGENTS: "the sessions of OpenAI's Agents SDK",
         LLAMA_INDEX: "the chats and memories of LlamaIndex",
         DEMO: "what `cofio demo` writes",
-        OWN: "what cofio keeps for its own use; the three below",
+        OWN: "what cofio keeps for its own use; the four below",
         IMPORTS: "how far an import came",
         ANIMUS_OWNERS: "which project of Animus has a name",
         MODEL_USAGE: "what a model has cost, by day",
+        REVIEW: "what a person has decided to leave as it is, so that the page does not ask again",
     }
 )
 """What each scope root holds."""
 
-INTERNAL = (IMPORTS, ANIMUS_OWNERS, MODEL_USAGE)
+INTERNAL = (IMPORTS, ANIMUS_OWNERS, MODEL_USAGE, REVIEW)
 """The scopes that a list leaves out unless it is asked for them."""

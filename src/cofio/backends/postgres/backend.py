@@ -20,7 +20,7 @@ from ..record_columns import decode_record, unpack_vector
 from ..record_interface import Snapshot, Transaction
 from ..spool import spool
 from ..store_copy import Loader, StorePart
-from ..upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
+from ..upkeep_interface import CodeBatch, EmbedBatch, Maintenance, Task, Upkeep
 from .conditions import Values, within
 from .database import Connection, Connections, FirstAnswer, ServerAddress, WholeChange
 from .dump import GIVEN, dump, fetch_pages, page_records
@@ -31,7 +31,7 @@ from .searcher import PostgresSearcher, open_searcher
 from .shared_values import STANDBY, PostgresSharedValues, read_shared_value
 from .store_loader import check_whole, open_loader
 from .upkeep import PostgresUpkeep
-from .vector_rows import claim
+from .vector_rows import claim, claim_uncoded
 
 T = TypeVar("T")
 VERIFY_PATIENCE = 2.0  # seconds that the server has to answer who asks only whether it is there
@@ -232,6 +232,15 @@ class PostgresBackend:
         """Have up to `limit` records that need a vector of an embedder to oneself, for the block."""
         try:
             with claim(self._connections, embedder, limit) as batch:
+                yield batch
+        finally:
+            self._note_write()
+
+    @contextmanager
+    def claim_uncoded(self, embedder: str, limit: int) -> Iterator[CodeBatch | None]:
+        """Have up to `limit` records whose vectors have no token codes to oneself, for the block."""
+        try:
+            with claim_uncoded(self._connections, embedder, limit) as batch:
                 yield batch
         finally:
             self._note_write()

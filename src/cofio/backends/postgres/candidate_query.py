@@ -63,6 +63,11 @@ scored AS (
 """
 _SCORE = f"weights * {bm25.NORM_SCALE} / ({1 + bm25.NORM_BASE} + words / {bm25.NORM_WORDS}::float8)"
 _TELLING = f"(SELECT sum(weight) FROM (SELECT weight FROM word ORDER BY weight DESC LIMIT {bm25.TELLING}) AS w)"
+# Beside the candidates, as if it were one, each word that was looked up: its number in the place of a row's.
+_WEIGHTS = (
+    "SELECT weight, NULL::integer, NULL::float8, NULL::float8, NULL::boolean, term, ''::text, 0::bigint, NULL::text,"
+    " NULL::bigint, ''::text, 0::bigint FROM word"
+)
 
 
 class VectorQuery(NamedTuple):
@@ -76,24 +81,28 @@ class VectorQuery(NamedTuple):
 
 
 class CandidateQuery:
-    """Builds the statement of one search: a record that is found in both ways comes twice."""
+    """Builds the statement of one search: a record that is found in both ways comes twice, and then come the words."""
 
-    def __init__(self, bounds: Bounds, clock: int, depth: int) -> None:
+    def __init__(self, bounds: Bounds, clock: int, depth: int, flat_depth: int) -> None:
+        """`flat_depth` candidates of each signal are enough where no record within the scope has a parent."""
         self._values = Values()
         self._bounds = bounds
         self._scopes = select_scopes(bounds, self._values)
         self._condition = within(bounds, select_time(clock, self._values), self._values, scope=False)
-        self._depth = self._values.add(depth, "bigint")
+        has_parents = f"EXISTS (SELECT FROM @record r WHERE r.scope = ANY({self._scopes}) AND r.parent IS NOT NULL)"
+        deep, flat = self._values.add(depth, "bigint"), self._values.add(flat_depth, "bigint")
+        self._reach = f"reach AS MATERIALIZED (SELECT CASE WHEN {has_parents} THEN {deep} ELSE {flat} END AS depth)"
+        self._depth = "(SELECT depth FROM reach)"
 
-    def build(self, words: Sequence[str], flat_depth: int, wanted: VectorQuery | None) -> tuple[str, list[object]]:
-        """Return the statement and its values: the candidates by words, and those by vector."""
-        parts, selects = [_SIZE.format(scopes=self._scopes)], []
+    def build(self, words: Sequence[str], wanted: VectorQuery | None) -> tuple[str, list[object]]:
+        """Return the statement and its values: the candidates by words, those by vector, and what each word weighs."""
+        parts, selects = [_SIZE.format(scopes=self._scopes), self._reach], []
         vector = "" if wanted is None else self._values.add(wanted.vector, "@@halfvec")
         if wanted is not None:
             parts += self._find_by_vector(wanted, vector)
             selects.append(f"SELECT NULL::float8, NULL::integer, NULL::float8, r.cosine, true, {CANDIDATE} FROM near r")
         if words:
-            parts += self._find_by_words(words, flat_depth)
+            parts += self._find_by_words(words)
             cosine = (
                 f"(SELECT -(v.data <#> {vector}) FROM @vector v WHERE v.scope = r.scope AND v.no = r.no"
                 " AND v.embedder = (SELECT embedder FROM way))"
@@ -102,17 +111,16 @@ class CandidateQuery:
                 f"SELECT r.weights, r.words, {_TELLING}, {cosine if vector else 'NULL::float8'}, false, {CANDIDATE}"
                 " FROM keyword r"
             )
+            selects.append(_WEIGHTS)
         return f"WITH {', '.join(parts)} {' UNION ALL '.join(selects)}", self._values.list
 
-    def _find_by_words(self, words: Sequence[str], flat_depth: int) -> list[str]:
+    def _find_by_words(self, words: Sequence[str]) -> list[str]:
         terms = self._values.add([number_term(word) for word in words], "bigint[]")
-        flat = self._values.add(flat_depth, "bigint")
-        has_parents = f"EXISTS (SELECT FROM @record r WHERE r.scope = ANY({self._scopes}) AND r.parent IS NOT NULL)"
         return [
             _WORDS.format(scopes=self._scopes, terms=terms),
             f"keyword AS (SELECT k.words, k.weights, r.* FROM (SELECT *, {_SCORE} AS score FROM scored"
             f" ORDER BY score DESC, no DESC) AS k CROSS JOIN LATERAL ({self._read_record('k')}) AS r"
-            f" ORDER BY k.score DESC, k.no DESC LIMIT CASE WHEN {has_parents} THEN {self._depth} ELSE {flat} END)",
+            f" ORDER BY k.score DESC, k.no DESC LIMIT {self._depth})",
         ]
 
     def _find_by_vector(self, wanted: VectorQuery, vector: str) -> list[str]:

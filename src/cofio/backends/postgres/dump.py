@@ -23,6 +23,8 @@ _VECTORS = """
 (SELECT array_agg(e.name ORDER BY e.no) FROM @vector v JOIN @embedder e ON e.no = v.embedder
  WHERE v.scope = r.scope AND v.no = r.no),
 (SELECT array_agg(@@halfvec_send(v.data) ORDER BY e.no) FROM @vector v JOIN @embedder e ON e.no = v.embedder
+ WHERE v.scope = r.scope AND v.no = r.no),
+(SELECT array_agg(v.token_codes ORDER BY e.no) FROM @vector v JOIN @embedder e ON e.no = v.embedder
  WHERE v.scope = r.scope AND v.no = r.no)
 """
 _VECTOR_HEADER = 4  # bytes of the binary form before the numbers
@@ -76,7 +78,7 @@ def _dump_records(connections: Connections, connection: Connection) -> Iterator[
     import numpy as np  # a command that only reads does without
 
     statement = page_records(f"r.no, r.text_seq, {COLUMNS}, {GIVEN}, {_VECTORS}", "true")
-    for last, first, restated, *columns, parts, given, embedders, vectors in fetch_pages(
+    for last, first, restated, *columns, parts, given, embedders, vectors, codes in fetch_pages(
         connections, connection, statement
     ):
         record = decode_record(tuple(columns))
@@ -84,7 +86,9 @@ def _dump_records(connections: Connections, connection: Connection) -> Iterator[
             record = replace(record, given={part: unpack_vector(data) for part, data in zip(parts, given, strict=True)})
         found = zip(embedders or (), vectors or (), strict=True)
         made = {name: np.frombuffer(data, ">f2", offset=_VECTOR_HEADER).astype(np.float32) for name, data in found}
-        yield StoredRecord(record, made, ChangeNumbers(first, last, restated))
+        by_embedder = zip(embedders or (), codes or (), strict=True)
+        coded = {name: code for name, code in by_embedder if code is not None}
+        yield StoredRecord(record, made, coded, ChangeNumbers(first, last, restated))
 
 
 def fetch_pages(

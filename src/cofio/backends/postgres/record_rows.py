@@ -192,7 +192,14 @@ _IS_ID = "(r.scope, r.no) = (SELECT i.scope, i.no FROM @record_id i WHERE i.id =
 # One that looks for a free key, or for the same text, and then writes keeps others from doing so meanwhile.
 _LOCK_NAME = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
 _SHARE_NAME = "SELECT pg_advisory_xact_lock_shared(hashtextextended($1, 0))"
-_ORDERS = {"changed": "r.seq {0}", "created": "r.created_at {0}, r.seq {0}", "written": "r.created_at {0}, r.no {0}"}
+_ORDERS = {
+    "changed": "r.seq {0}",
+    "created": "r.created_at {0}, r.seq {0}",
+    "written": "r.created_at {0}, r.no {0}",
+    "expires": "r.expires_at IS NULL {0}, r.expires_at {0}, r.no {0}",
+}
+# Rounded down, also before 1970: % has the sign of what it divides.
+_STEP_BEGIN = "r.created_at - (r.created_at % {0} + {0}) % {0}"
 
 
 @lru_cache(maxsize=50_000)
@@ -275,6 +282,17 @@ class PostgresRecords:
         values = Values()
         condition = within(bounds, self.at, values)
         return int(self._fetch(f"SELECT count(*) FROM @record r WHERE {condition}", values.list)[0][0])
+
+    def count_by_time(self, bounds: Bounds, step: int) -> Sequence[tuple[int, str, int]]:
+        """How many records within bounds were created in each step of this many microseconds, by kind."""
+        values = Values()
+        condition = within(bounds, self.at, values)
+        begin = _STEP_BEGIN.format(values.add(step, "bigint"))
+        return self._fetch(
+            f"SELECT {begin}, r.kind, count(*) FROM @record r WHERE {condition} GROUP BY 1, 2"
+            ' ORDER BY 1, r.kind COLLATE "C"',
+            values.list,
+        )
 
     def scopes(self, under: Scope, kinds: Sequence[Kind] = ()) -> Sequence[tuple[Scope, int]]:
         """Each scope that holds records, of these kinds if any are named, with their number."""
@@ -507,13 +525,13 @@ class PostgresTransaction(PostgresRecords):
             (record_id, None if expires_at is None else max(to_micros(expires_at), self.at + 1), self.at),
         )
 
-    def store_vectors(self, embedder: str, vectors: Mapping[str, Vector]) -> None:
+    def store_vectors(self, embedder: str, vectors: Mapping[str, Vector], codes: Mapping[str, bytes]) -> None:
         """Store vectors, by the ids of their records, where a record has none of its present text."""
         from .vector_rows import store_precomputed  # which needs numpy
 
         if not self._opening.has_begun:
             self._begin()
-        store_precomputed(self._connections, self._connection, embedder, vectors)
+        store_precomputed(self._connections, self._connection, embedder, vectors, codes)
 
     def _lock(self, sql: str, *values: object) -> Record | None:
         """The record that a statement finds, which no other changes until the commit."""

@@ -124,8 +124,8 @@ def _make(connections: Connections, connection: Connection, step: Step, partitio
         elif found.schema >= step.number:
             return
         if not step.is_concurrent:
-            for statement in step.list_statements(partitions):
-                connections.execute(connection, statement)
+            # All in one trip: there are dozens, and the server may be far away.
+            connection.execute(";\n".join(map(connections.write_sql, step.list_statements(partitions))))
         connections.execute(
             connection,
             "INSERT INTO @state AS s (schema, needs) VALUES ($1, $2) ON CONFLICT (one) DO UPDATE"

@@ -17,13 +17,13 @@ from ...values.query import Bounds
 from ...values.records import Record
 from ...values.times import to_micros
 from ..record_columns import decode_record, unpack_vector
-from ..search_interface import Backlog, Candidate, Candidates, Surroundings
+from ..search_interface import CONTENT_CHARACTERS, Backlog, Candidate, Candidates, Content, Surroundings
 from ..store_time import compute_store_time
 from .candidate_query import CANDIDATE, CandidateQuery, VectorQuery
 from .conditions import SEARCHABLE, Values, select_scopes, within
-from .database import Connection, Connections, FirstAnswer
+from .database import Connection, Connections, Cursor, FirstAnswer
 from .hnsw import SETTINGS
-from .record_rows import COLUMNS, OPEN_SNAPSHOT
+from .record_rows import COLUMNS, OPEN_SNAPSHOT, number_term
 from .vector_rows import FindWriter, UnembeddedRecords, encode_vector, find_unembedded
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 MANY = 2000  # a backlog is counted no further in a search
 GIVEN_AT_ONCE = 1_000_000  # numbers of given vectors that are in memory at a time
+_CONTENT = (
+    f"left(r.title || E'\\n' || left(r.text, {CONTENT_CHARACTERS}), {CONTENT_CHARACTERS}), r.created_at, v.token_codes"
+)
 
 
 class PostgresSearcher:
@@ -66,8 +69,8 @@ class PostgresSearcher:
         facts = self._connections.execute(connection, *self._ask_facts(embedder))
         cursor = None
         if words or wanted is not None:
-            query = CandidateQuery(self._bounds, to_micros(self._clock()), depth)
-            cursor = self._connections.execute(connection, *query.build(words, flat_depth, wanted))
+            query = CandidateQuery(self._bounds, to_micros(self._clock()), depth, flat_depth)
+            cursor = self._connections.execute(connection, *query.build(words, wanted))
         ((self._embedder, dimensions, missing, *_),) = facts.fetchall()
         if embedder is not None:
             self._connections.embedders[embedder] = self._embedder
@@ -75,15 +78,21 @@ class PostgresSearcher:
             raise Invalid("vector", f"has {len(vector)} numbers; the vectors of {embedder} here have {dimensions}")
         backlog = Backlog(lost_words=False, vectors=0 if missing > MANY else missing, many=missing > MANY)
         rows = cursor.fetchall() if cursor is not None else []
-        return self._sort(rows, has_vector=vector is not None, backlog=backlog)
+        return self._sort(rows, words, has_vector=vector is not None, backlog=backlog)
 
-    def _sort(self, rows: Sequence[tuple[Any, ...]], *, has_vector: bool, backlog: Backlog) -> Candidates:
+    def _sort(
+        self, rows: Sequence[tuple[Any, ...]], words: Sequence[str], *, has_vector: bool, backlog: Backlog
+    ) -> Candidates:
         """Return the rows as candidates, the best first."""
         keyword: dict[int, bm25.WordScore] = {}
         semantic: dict[int, float] = {}
         known: dict[int, Candidate] = {}
         near: set[int] = set()
+        by_term: dict[int, float] = {}
         for weights, length, telling, cosine, is_near, *row in rows:
+            if is_near is None:  # a word, and not a record
+                by_term[row[0]] = weights
+                continue
             candidate = Candidate._make(row)
             self._scopes[candidate.row] = candidate.scope
             if weights is not None:
@@ -102,6 +111,7 @@ class PostgresSearcher:
             semantic={row: semantic[row] for row in by_vector},
             nearest=len(near) if has_vector else None,
             rows={row: known[row] for row in order},
+            weights={word: by_term[term] for word in words if (term := number_term(word)) in by_term},
             backlog=backlog,
         )
 
@@ -124,29 +134,51 @@ class PostgresSearcher:
         self._connections = self._find_writer()
         return self._connections
 
-    def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:
+    def around(self, candidates: Sequence[Candidate], reach: int, also: Sequence[int]) -> Surroundings:
         """Return the records near these under the same parent, but for those already weighed as candidates."""
+        # Both are asked before either is fetched, and so go in one trip.
+        in_candidates = self._ask_contents(also) if also else None
+        near = self._ask_around(candidates, reach)
+        rows = near.fetchall() if near is not None else []
+        found = {row[0]: Candidate._make(row[:-4]) for row in rows}
+        self._scopes |= {row: candidate.scope for row, candidate in found.items()}
+        contents = {row: Content(*content) for row, *content in in_candidates.fetchall()} if in_candidates else {}
+        return Surroundings(
+            rows=found,
+            semantic={row[0]: row[-4] for row in rows if row[-4] is not None},
+            contents=contents | {row[0]: Content(*row[-3:]) for row in rows},
+        )
+
+    def _ask_contents(self, rows: Sequence[int]) -> Cursor:
+        """Ask what is in candidates."""
+        return self._connections.execute(
+            self._open(),
+            f"SELECT r.no, {_CONTENT} FROM unnest($1::bigint[], $2::bigint[]) AS wanted (scope, no)"
+            " JOIN @record r ON r.scope = wanted.scope AND r.no = wanted.no"
+            " LEFT JOIN @vector v ON v.scope = r.scope AND v.embedder = $3::integer AND v.no = r.no",
+            ([self._scopes[row] for row in rows], [*rows], self._embedder),
+        )
+
+    def _ask_around(self, candidates: Sequence[Candidate], reach: int) -> Cursor | None:
+        """Ask for what stands near candidates, with its cosine and what is in it; None where none has a position."""
         seeds = [each for each in candidates if each.parent is not None and each.position is not None]
         if not seeds:
-            return Surroundings(rows={}, semantic={})
+            return None
         values = Values(
             [each.scope for each in seeds], [each.parent for each in seeds], [each.position for each in seeds], reach,
             [*self._scopes], self._vector, self._embedder,
         )  # fmt: skip
         condition = within(self._bounds, self._now, values)
-        rows = self._connections.execute(
+        return self._connections.execute(
             self._open(),
-            f"SELECT DISTINCT ON (r.no) {CANDIDATE}, -(v.data <#> $6::@@halfvec) AS cosine"
+            f"SELECT DISTINCT ON (r.no) {CANDIDATE}, -(v.data <#> $6::@@halfvec) AS cosine, {_CONTENT}"
             " FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS seed (scope, parent, position)"
             " JOIN @record r ON r.scope = seed.scope AND r.parent = seed.parent"
             " AND r.position BETWEEN seed.position - $4::bigint AND seed.position + $4::bigint"
             " LEFT JOIN @vector v ON v.scope = r.scope AND v.embedder = $7::integer AND v.no = r.no"
             f" WHERE NOT r.no = ANY($5::bigint[]) AND {SEARCHABLE} AND {condition} ORDER BY r.no",
             values.list,
-        ).fetchall()
-        found = {row[0]: Candidate._make(row[:-1]) for row in rows}
-        self._scopes |= {row: candidate.scope for row, candidate in found.items()}
-        return Surroundings(rows=found, semantic={row[0]: row[-1] for row in rows if row[-1] is not None})
+        )
 
     def nearest(self, vector: Sequence[float], limit: int) -> dict[int, float]:
         """Return the records whose given vectors are nearest to this one, each of which is compared."""

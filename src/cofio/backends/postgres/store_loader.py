@@ -15,7 +15,7 @@ from .. import rules
 from ..checkpoint_interface import StoredCheckpoint
 from ..interface import Identity
 from ..record_columns import pack_vector
-from ..store_copy import StoredPending, StoredRecord, StorePart, group_vectors
+from ..store_copy import StoredPending, StoredRecord, StorePart, group_codes, group_vectors
 from .conditions import digest
 from .database import Connection, Connections, FirstAnswer, ServerAddress
 from .dump import dump
@@ -165,8 +165,9 @@ class PostgresLoader:
             self._remove(connection, opening, obsolete)
             for statement, columns in rows:
                 self._connections.execute(connection, statement, columns)
+            codes = group_codes(parts)
             for embedder, by_id in group_vectors(parts).items():
-                store_precomputed(self._connections, connection, embedder, by_id)
+                store_precomputed(self._connections, connection, embedder, by_id, codes[embedder])
 
         self._connections.transact(OPEN_TRANSACTION, load)
 
@@ -232,7 +233,7 @@ def _encode_parts(parts: Sequence[StorePart]) -> list[tuple[str, Sequence[object
 
 
 def _encode_record(part: StoredRecord) -> tuple[object, ...]:
-    record, _, numbers = part
+    record, _, _, numbers = part
     columns = [*encode_record(record, rules.prepare_text(record))]
     columns[_FOLDED] = encode_json(columns[_FOLDED])
     return digest(record.scope.path), *numbers, *columns

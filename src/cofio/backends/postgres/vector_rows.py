@@ -1,4 +1,4 @@
-"""Vectors as rows: the records that lack one, who has claimed them, and how vectors are stored and dropped."""
+"""Vectors as rows, with their token codes: the records that lack some, who has claimed them, and how all are stored."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ FROM mine LEFT JOIN @record r ON r.scope = mine.scope AND r.no = mine.no ORDER B
 _GIVE_UP = "UPDATE @unembedded SET claim = NULL, until = NULL WHERE embedder = $1 AND claim = $2"
 # A record whose text is being changed is waited for, and then has another text_seq.
 _STORE = """
-INSERT INTO @vector AS v (scope, embedder, no, data)
-SELECT r.scope, $1, r.no, new.data::@@halfvec
-FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[]) AS new (scope, no, text_seq, data)
+INSERT INTO @vector AS v (scope, embedder, no, data, token_codes)
+SELECT r.scope, $1, r.no, new.data::@@halfvec, new.codes
+FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bytea[]) AS new (scope, no, text_seq, data, codes)
 JOIN @record r ON r.scope = new.scope AND r.no = new.no AND r.text_seq = new.text_seq
 ORDER BY r.scope, r.no FOR SHARE OF r
 ON CONFLICT (scope, no, embedder) DO NOTHING
@@ -68,14 +68,33 @@ WHERE u.embedder = $1 AND u.scope = done.scope AND u.no = done.no AND u.claim = 
 AND NOT EXISTS (SELECT FROM @record r WHERE r.scope = u.scope AND r.no = u.no AND r.text_seq <> done.text_seq)
 """
 _STORE_BY_ID = """
-INSERT INTO @vector AS v (scope, embedder, no, data)
-SELECT i.scope, $1, i.no, new.data::@@halfvec
-FROM unnest($2::text[], $3::text[]) AS new (id, data) JOIN @record_id i ON i.id = new.id
+INSERT INTO @vector AS v (scope, embedder, no, data, token_codes)
+SELECT i.scope, $1, i.no, new.data::@@halfvec, new.codes
+FROM unnest($2::text[], $3::text[], $4::bytea[]) AS new (id, data, codes) JOIN @record_id i ON i.id = new.id
 ON CONFLICT (scope, no, embedder) DO NOTHING
 """
 _DONE_BY_ID = """
 DELETE FROM @unembedded u USING @record_id i
 WHERE i.id = ANY($2::text[]) AND u.embedder = $1 AND u.scope = i.scope AND u.no = i.no
+"""
+# One process at a time makes the codes that vectors lack: that is due once, when a store is older than codes are.
+_CLAIM_UNCODED = f"""
+WITH mine AS (
+    UPDATE @embedder e SET coder = $2, coder_until = now() + interval '{LEASE}'
+    WHERE e.name = $1 AND (e.coder IS NULL OR e.coder = $2 OR e.coder_until < now())
+    AND EXISTS (SELECT FROM @vector v WHERE v.embedder = e.no AND v.token_codes IS NULL) RETURNING e.no
+)
+SELECT r.scope, r.no, r.text_seq, r.kind, r.title, r.text, r.tags, r.data, mine.no
+FROM mine JOIN @vector v ON v.embedder = mine.no AND v.token_codes IS NULL
+JOIN @record r ON r.scope = v.scope AND r.no = v.no LIMIT $3
+"""
+_GIVE_UP_UNCODED = "UPDATE @embedder SET coder = NULL, coder_until = NULL WHERE name = $1 AND coder = $2"
+# A vector is always of the present text: of one that was changed meanwhile it is gone.
+_STORE_CODES = """
+UPDATE @vector v SET token_codes = new.codes
+FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bytea[]) AS new (scope, no, text_seq, codes)
+JOIN @record r ON r.scope = new.scope AND r.no = new.no AND r.text_seq = new.text_seq
+WHERE v.embedder = $1 AND v.scope = r.scope AND v.no = r.no AND v.token_codes IS NULL
 """
 
 
@@ -95,14 +114,14 @@ class EmbedBatch:
         self.texts = tuple(row[3] for row in self._rows)
         self.records = len(rows)
 
-    def store(self, vectors: Vector | None) -> None:
+    def store(self, vectors: Vector | None, codes: Sequence[bytes] | None = None) -> None:
         """Store the vectors, but not those of records whose text changed meanwhile."""
         number = self._number
         if vectors is not None:
             number = register(self._connections, self._embedder, vectors.shape[1])
         with self._connections.transaction() as connection:
             if vectors is not None:
-                _store(self._connections, connection, number, self._rows, vectors)
+                _store(self._connections, connection, number, self._rows, vectors, codes)
             # What has no text is seen to, unless it has one by now.
             done = ([row[0] for row in self._textless], [row[1] for row in self._textless])
             self._connections.execute(
@@ -131,6 +150,37 @@ def claim(connections: Connections, embedder: str, limit: int) -> Iterator[Embed
         batch.give_up()
 
 
+class CodeBatch:
+    """Records whose vectors have no token codes, which this process has claimed."""
+
+    def __init__(self, connections: Connections, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._connections = connections
+        self._number: int = rows[0][-1]
+        texts = [(row[0], row[1], row[2], _get_text(row)) for row in rows]
+        self._rows = [row for row in texts if row[3]]
+        self._textless = [row for row in texts if not row[3]]
+        self.texts = tuple(row[3] for row in self._rows)
+
+    def store(self, codes: Sequence[bytes]) -> None:
+        """Store the codes, but not those of records whose text changed meanwhile."""
+        rows = [*self._rows, *self._textless]
+        places = ([row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows])
+        self._connections.fetch(_STORE_CODES, (self._number, *places, [*codes, *(b"" for _ in self._textless)]))
+
+
+@contextmanager
+def claim_uncoded(connections: Connections, embedder: str, limit: int) -> Iterator[CodeBatch | None]:
+    """Have up to `limit` records whose vectors have no token codes to oneself."""
+    token = secrets.token_hex(8)
+    rows = connections.fetch(_CLAIM_UNCODED, (embedder, token, limit))
+    try:
+        yield CodeBatch(connections, rows) if rows else None
+    finally:
+        if rows:
+            with suppress(Unavailable):  # the lease ends by itself
+                connections.fetch(_GIVE_UP_UNCODED, (embedder, token))
+
+
 class UnembeddedRecords:
     """Records that a search is about to miss, for which it may make vectors itself."""
 
@@ -140,7 +190,7 @@ class UnembeddedRecords:
         self._rows = rows
         self.texts = tuple(row[3] for row in rows)
 
-    def store(self, vectors: Vector) -> bool:
+    def store(self, vectors: Vector, codes: Sequence[bytes] | None = None) -> bool:
         """Store the vectors of the first of the texts; whether they are stored."""
         connections = self._find_writer()
         try:
@@ -152,7 +202,7 @@ class UnembeddedRecords:
                 # Someone who writes may have locked a record: a search does not wait for it.
                 connection.execute("SET LOCAL lock_timeout = '20ms'")
                 connection.execute("SET LOCAL synchronous_commit = off")
-                _store(connections, connection, number, self._rows[: len(vectors)], vectors)
+                _store(connections, connection, number, self._rows[: len(vectors)], vectors, codes)
         except (Unavailable, ValueError):
             return False
         return True
@@ -198,7 +248,11 @@ def find_unembedded(
 
 
 def store_precomputed(
-    connections: Connections, connection: Connection, name: str, vectors: Mapping[str, Vector]
+    connections: Connections,
+    connection: Connection,
+    name: str,
+    vectors: Mapping[str, Vector],
+    codes: Mapping[str, bytes],
 ) -> None:
     """Store vectors, all of one size, by the ids of their records, where a record has none of its present text.
 
@@ -208,9 +262,8 @@ def store_precomputed(
     number, dimensions, _ = connections.execute(connection, _FIND, (name,)).fetchone() or (0, 0, False)
     if dimensions != width:
         number = _register(connections, connection, name, width)
-    connections.execute(
-        connection, _STORE_BY_ID, (number, [*vectors], [encode_vector(vector) for vector in vectors.values()])
-    )
+    data = [encode_vector(vector) for vector in vectors.values()]
+    connections.execute(connection, _STORE_BY_ID, (number, [*vectors], data, [codes.get(each) for each in vectors]))
     connections.execute(connection, _DONE_BY_ID, (number, [*vectors]))
 
 
@@ -295,10 +348,12 @@ def _store(
     number: int,
     rows: Sequence[tuple[int, int, int, str]],
     vectors: Vector,
+    codes: Sequence[bytes] | None,
 ) -> None:
     places = ([row[0] for row in rows], [row[1] for row in rows])
     data = [encode_vector(vector) for vector in vectors]
-    connections.execute(connection, _STORE, (number, *places, [row[2] for row in rows], data))
+    values = [row[2] for row in rows], data, [None] * len(rows) if codes is None else [*codes]
+    connections.execute(connection, _STORE, (number, *places, *values))
     connections.execute(connection, _DONE, (number, *places))
 
 

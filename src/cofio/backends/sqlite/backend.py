@@ -25,7 +25,7 @@ from ..record_interface import Snapshot, Transaction
 from ..spool import spool
 from ..store_copy import Loader, StorePart
 from ..store_time import compute_store_time
-from ..upkeep_interface import EmbedBatch, Maintenance, Task, Upkeep
+from ..upkeep_interface import CodeBatch, EmbedBatch, Maintenance, Task, Upkeep
 from .conditions import within
 from .counts import CountCache
 from .database import Database
@@ -194,6 +194,10 @@ class SqliteBackend:
     def claim(self, embedder: str, limit: int) -> AbstractContextManager[EmbedBatch | None]:
         """Have up to `limit` records that need a vector of an embedder to oneself, for the block."""
         return self.derived.claim(embedder, limit)
+
+    def claim_uncoded(self, embedder: str, limit: int) -> AbstractContextManager[CodeBatch | None]:
+        """Have up to `limit` records whose vectors have no token codes to oneself, for the block."""
+        return self.derived.claim_uncoded(embedder, limit)
 
     def upkeep(self, task: Task) -> Upkeep:
         """Do a piece of the background work."""

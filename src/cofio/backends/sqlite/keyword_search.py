@@ -60,6 +60,8 @@ class WordSearch:
         weights.sort(key=lambda each: -each[1])
         self._weights = weights
         """Each word, the rarest first, with its weight and what makes tantivy's weight of it that."""
+        self.weights = {word: weight for word, weight, _ in weights}
+        """How much each word tells within the scope."""
         self._average = state.average
         self.score = bm25.make_scorer(state.average, bm25.sum_telling([weight for _, weight, _ in weights]))
         """Turn a BM25 score, and the number of words in the record, into what ranking wants."""

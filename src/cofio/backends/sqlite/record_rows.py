@@ -51,7 +51,14 @@ _BY_KEY = f"SELECT {COLUMNS} FROM record WHERE {_IN_SCOPE} AND kind = ? AND key 
 _BY_ROW = f"SELECT {COLUMNS} FROM record WHERE no = ?"
 _WITH_DIGEST = f"SELECT no FROM record WHERE digest = ? AND {_IN_SCOPE} AND kind = ? AND {_LIVE}"
 _STATE = "SELECT seq, records, words, updated FROM state"
-_ORDERS = {"changed": "seq {0}", "created": "created_at {0}, seq {0}", "written": "created_at {0}, no {0}"}
+_ORDERS = {
+    "changed": "seq {0}",
+    "created": "created_at {0}, seq {0}",
+    "written": "created_at {0}, no {0}",
+    "expires": "expires_at IS NULL {0}, expires_at {0}, no {0}",
+}
+# Rounded down, also before 1970: % has the sign of what it divides.
+_STEP_BEGIN = "created_at - (created_at % ? + ?) % ?"
 SINCE = {Kind.DOCUMENT: 4, Kind.TOPIC: 4}
 """The schema that kinds came with which not every program knows that can open a store: the first record raises it."""
 
@@ -139,6 +146,16 @@ class RecordRows:
             return self._counts.count(self._connection, bounds, self._at)
         condition = within(bounds, self._at, by_row=False)
         return int(self._do(f"SELECT count(*) FROM record WHERE {condition.sql}", condition.values).get)
+
+    def count_by_time(self, bounds: Bounds, step: int) -> Sequence[tuple[int, str, int]]:
+        """How many records within bounds were created in each step of this many microseconds, by kind."""
+        condition = within(bounds, self._at, by_row=False)
+        return fetch(
+            self._connection,
+            f"SELECT {_STEP_BEGIN} AS begin, kind, count(*) FROM record WHERE {condition.sql}"
+            " GROUP BY begin, kind ORDER BY begin, kind",
+            (step, step, step, *condition.values),
+        )
 
     def scopes(self, under: Scope, kinds: Sequence[Kind] = ()) -> Sequence[tuple[Scope, int]]:
         """Each scope that holds records, of these kinds if any are named, with their number."""
@@ -296,11 +313,11 @@ class RecordTransaction(RecordRows):
             (None if expires_at is None else max(to_micros(expires_at), self._at + 1), record_id, self._at),
         )
 
-    def store_vectors(self, embedder: str, vectors: Mapping[str, Vector]) -> None:
+    def store_vectors(self, embedder: str, vectors: Mapping[str, Vector], codes: Mapping[str, bytes]) -> None:
         """Store vectors, by the ids of their records, where a record has none of its present text."""
         from .vector_rows import store_precomputed  # which needs this module, and numpy
 
-        store_precomputed(self._connection, embedder, vectors)
+        store_precomputed(self._connection, embedder, vectors, codes)
 
     def _prepare_change(self, record: Record) -> None:
         """Note that a record is about to be stored, and raise the schema if it is the first of its kind."""

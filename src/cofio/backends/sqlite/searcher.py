@@ -26,14 +26,14 @@ from ...values.query import Bounds
 from ...values.records import Record
 from ...values.times import to_micros
 from ..record_columns import decode_record
-from ..search_interface import Backlog, Candidate, Candidates, Surroundings
+from ..search_interface import CONTENT_CHARACTERS, Backlog, Candidate, Candidates, Content, Surroundings
 from ..store_time import compute_store_time
 from .conditions import SEARCHABLE as _SEARCHABLE
 from .conditions import changed_within, within, within_scope
 from .database import Database, fetch
 from .keyword_search import Restriction, WordSearch, is_narrowed
 from .record_rows import JSON_COLUMNS
-from .vector_rows import EmbeddedChanges, SqliteUnembedded, find_unembedded
+from .vector_rows import CODES_SCHEMA, EmbeddedChanges, SqliteUnembedded, find_unembedded
 from .word_index import IndexDamage, IndexHit, IndexSnapshot, WordIndex, open_wordless_snapshot, translate_damage
 
 if TYPE_CHECKING:
@@ -72,6 +72,15 @@ _STRETCHES = (
 _AROUND = (
     "parent = seed_parent AND position BETWEEN seed_position - ? AND seed_position + length"
     f" AND no NOT IN (SELECT value FROM carray(?)) AND +scope = seed_scope AND {_SEARCHABLE}"
+)
+# What ranking reads of rows that are selected by `{rows}`: with each whether there are codes of its present text, and
+# how long they are; the codes themselves are joined.
+_CONTENTS = (
+    "SELECT json_group_array(json_array(record.no,"
+    f" substr(title || char(10) || substr(text, 1, {CONTENT_CHARACTERS}), 1, {CONTENT_CHARACTERS}),"
+    " record.created_at, length({codes}))), CAST(group_concat({codes}, '') AS BLOB)"
+    " FROM ({rows}) AS wanted CROSS JOIN record ON record.no = wanted.no"
+    " LEFT JOIN vector ON vector.embedder = ? AND vector.no = record.no AND vector.text_seq = record.text_seq"
 )
 
 
@@ -166,9 +175,9 @@ class SqliteSearcher:
             limit=limit, most=most, embedded=self._indexes.embedded,
         )  # fmt: skip
 
-    def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:
+    def around(self, candidates: Sequence[Candidate], reach: int, also: Sequence[int]) -> Surroundings:
         """Return the records near these under the same parent, but for those already weighed as candidates."""
-        return self._open_search().around(candidates, reach)
+        return self._open_search().around(candidates, reach, also)
 
     def nearest(self, vector: Sequence[float], limit: int) -> dict[int, float]:
         """Return the records whose given vectors are nearest to this one, each of which is compared."""
@@ -206,9 +215,11 @@ class _StoreFacts(NamedTuple):
     """The change up to which every record has its vector."""
     segments: list[tuple[str, int]]
     """The files of vector codes, each with the newest vector in it."""
+    has_token_codes: bool
+    """Whether vectors have a column for them."""
 
 
-_NO_FACTS = _StoreFacts(False, 0, 0, 0, [])
+_NO_FACTS = _StoreFacts(False, 0, 0, 0, [], False)
 
 
 class SnapshotSearch:
@@ -249,28 +260,29 @@ class SnapshotSearch:
         self._facts = self._read_facts(embedder)
         self._columns = _ROW if self._facts.has_parents else _FLAT_ROW
         self._row_filter = self._open_row_filter(by_vector=vector is not None)
-        word_depth = depth if self._facts.has_parents else flat_depth
+        depth = depth if self._facts.has_parents else flat_depth
         by_words: WordSearch | None = None
         found: Iterator[list[IndexHit]] = iter(())
         if words:
             with translate_damage():
                 by_words = WordSearch(self._snapshot, words, self._bounds)
-            found = self._search_words(by_words, word_depth)
+            found = self._search_words(by_words, depth)
         hits = next(found, [])
         pieces = self._scan_vectors(vector, embedder) if vector is not None and embedder else iter(())
         first = next(pieces, None)
         near = first.row[:depth].tolist() if first is not None else []
         # What follows needs most of these rows: one statement reads them all.
         tail = self._select_tail(by_words) if by_words else []
-        in_tail = (row for row, _, _ in tail[:word_depth])
+        in_tail = (row for row, _, _ in tail[:depth])
         self._load(chain(in_tail, (hit.row for hit in hits), near), near[:EXACT])
-        keyword = self._pick_by_words(by_words, tail, chain([hits], found), word_depth) if by_words else {}
+        keyword = self._pick_by_words(by_words, tail, chain([hits], found), depth) if by_words else {}
         semantic = self._pick_by_vector(chain([first], pieces), depth) if first is not None else {}
         return Candidates(
             keyword=keyword,
             semantic=semantic | self._estimate_cosines([row for row in keyword if row not in semantic]),
             nearest=None if vector is None else len(semantic),
             rows=self._make_candidates(chain(keyword, semantic)),
+            weights=by_words.weights if by_words else {},
             backlog=self._find_backlog(embedder),
         )
 
@@ -285,11 +297,30 @@ class SnapshotSearch:
         rows = self._pick_by_words(by_words, tail, chain([hits], found), limit)
         return [_decode_json_row(self._within[row][_RECORD:]) for row in rows]
 
-    def around(self, candidates: Sequence[Candidate], reach: int) -> Surroundings:
+    def around(self, candidates: Sequence[Candidate], reach: int, also: Sequence[int]) -> Surroundings:
         """Return the records near these under the same parent, but for those already weighed as candidates."""
-        seeds = _bind_numbers(_join_stretches(candidates, reach))
-        near = sorted(self._fetch(_AROUND, seeds, reach, _bind_numbers(self._checked), source=_STRETCHES))
-        return Surroundings(rows=self._make_candidates(near), semantic=self._estimate_cosines(near))
+        stretches = array.array("q", _join_stretches(candidates, reach))
+        rows, before, values = "SELECT value AS no FROM carray(?)", "", list[object]()
+        found = "'[]'"
+        if stretches:
+            # Materialized, so that the rows are found once.
+            before = (
+                f"WITH near AS MATERIALIZED (SELECT no AS number, json_array({self._columns}) AS columns"
+                f" FROM {_STRETCHES} WHERE {_AROUND} AND {self._condition.sql}) "
+            )
+            values = [_bind_numbers(stretches), reach, _bind_numbers(self._checked), *self._condition.values]
+            found, rows = "(SELECT json_group_array(json(columns)) FROM near)", f"{rows} UNION SELECT number FROM near"
+        contents = _CONTENTS.format(codes="token_codes" if self._facts.has_token_codes else "NULL", rows=rows)
+        columns, texts, codes = self._connection.execute(
+            f"{before}SELECT {found}, * FROM ({contents})", (*values, _bind_numbers(also), self._facts.embedder)
+        ).get
+        near = {row[_CANDIDATE]: row for row in json.loads(columns)}
+        self._within |= near
+        return Surroundings(
+            rows=self._make_candidates(sorted(near)),
+            semantic=self._estimate_cosines(sorted(near)),
+            contents=_split_contents(json.loads(texts), codes or b""),
+        )
 
     def nearest(self, vector: Sequence[float], limit: int) -> dict[int, float]:
         """Return the records whose given vectors are nearest to this one, each of which is compared."""
@@ -328,16 +359,19 @@ class SnapshotSearch:
     def _read_facts(self, embedder: str | None) -> _StoreFacts:
         if embedder is None:
             return _NO_FACTS._replace(has_parents=bool(self._connection.execute(f"SELECT {_HAS_PARENTS}").get))
-        has_parents, number, newest, seen, segments = self._connection.execute(
+        has_parents, number, newest, seen, segments, schema = self._connection.execute(
             f"SELECT {_HAS_PARENTS}, ifnull(embedder.no, 0), ifnull(vseq, 0),"
             " ifnull(seen_seq, 0), (SELECT json_group_array(json_array(name, high)) FROM"
-            " (SELECT name, high FROM segment WHERE segment.embedder = embedder.no ORDER BY high))"
+            " (SELECT name, high FROM segment WHERE segment.embedder = embedder.no ORDER BY high)),"
+            " (SELECT user_version FROM pragma_user_version)"
             " FROM state LEFT JOIN embedder ON name = ?",
             (embedder,),
         ).get
         state = self._snapshot.state
         upto = self._indexes.embedded.find(state.generation, number, seen, state.seq)
-        return _StoreFacts(bool(has_parents), number, newest, upto, json.loads(segments))
+        return _StoreFacts(
+            bool(has_parents), number, newest, upto, json.loads(segments), has_token_codes=schema >= CODES_SCHEMA
+        )
 
     def _make_candidates(self, rows: Iterable[int]) -> dict[int, Candidate]:
         within, rest = self._within, () if self._facts.has_parents else _NO_PARENT
@@ -351,10 +385,10 @@ class SnapshotSearch:
             self._checked |= unknown
             self._fetch(_AMONG, _bind_numbers(unknown), near=near)
 
-    def _fetch(self, where: str, *values: object, near: Sequence[int] = (), source: str = "record") -> list[int]:
+    def _fetch(self, where: str, *values: object, near: Sequence[int] = ()) -> None:
         """Load the rows within bounds of which `where` holds, and the cosines of those `near`, in any case."""
         columns = self._columns
-        sql = f"SELECT json_group_array(json_array({columns})) FROM {source} WHERE {where} AND {self._condition.sql}"
+        sql = f"SELECT json_group_array(json_array({columns})) FROM record WHERE {where} AND {self._condition.sql}"
         values += tuple(self._condition.values)
         if not near:
             rows = self._connection.execute(sql, values).get
@@ -367,9 +401,7 @@ class SnapshotSearch:
             ).get
             if data:
                 self._compute_cosines(json.loads(compared), data)
-        found = {row[_CANDIDATE]: row for row in json.loads(rows)}
-        self._within |= found
-        return list(found)
+        self._within |= {row[_CANDIDATE]: row for row in json.loads(rows)}
 
     def _open_row_filter(self, *, by_vector: bool) -> RowFilter | None:
         """Return which rows may pass the filter, where that is known, or worth knowing, for every row."""
@@ -584,6 +616,16 @@ def _decode_json_row(columns: Sequence[Any]) -> Record:
     """Return the record of JSON_COLUMNS."""
     record_id, path, *rest = columns
     return decode_record((record_id, bytes.fromhex(path), *rest))
+
+
+def _split_contents(rows: Iterable[tuple[int, str, int, int | None]], joined: bytes) -> dict[int, Content]:
+    """Return what is in each row: its text, its time, and its codes by their length, which are joined in this order."""
+    contents, start = dict[int, Content](), 0
+    for row, text, created_at, length in rows:
+        end = start + (length or 0)
+        contents[row] = Content(text, created_at, None if length is None else joined[start:end])
+        start = end
+    return contents
 
 
 def _deepen(limit: int, share: float) -> int:

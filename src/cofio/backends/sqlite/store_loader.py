@@ -15,7 +15,7 @@ from ...values.times import to_micros
 from .. import rules
 from ..checkpoint_interface import StoredCheckpoint
 from ..interface import Identity
-from ..store_copy import StoredPending, StoredRecord, StorePart, group_vectors
+from ..store_copy import StoredPending, StoredRecord, StorePart, group_codes, group_vectors
 from .copy_target import CopyTarget
 from .database import Database, translate_errors
 from .dump import dump
@@ -108,7 +108,8 @@ def _remove(transaction: RecordTransaction, obsolete: Sequence[StorePart]) -> No
 
 
 def _store_records(transaction: RecordTransaction, parts: Sequence[StoredRecord]) -> None:
-    for record, _, numbers in parts:
+    for record, _, _, numbers in parts:
         transaction.restore(record, rules.prepare_text(record), record.given or {}, numbers)
+    codes = group_codes(parts)
     for embedder, by_id in group_vectors(parts).items():
-        transaction.store_vectors(embedder, by_id)
+        transaction.store_vectors(embedder, by_id, codes[embedder])

@@ -19,7 +19,14 @@ from .database import Database, fetch, translate_errors
 from .erasure import Erasure
 from .expiry import Expiry
 from .upkeep_lock import UpkeepLock
-from .vector_rows import SqliteEmbedBatch, count_waiting, drop_vectors, fetch_batch
+from .vector_rows import (
+    SqliteCodeBatch,
+    SqliteEmbedBatch,
+    count_waiting,
+    drop_vectors,
+    fetch_batch,
+    fetch_uncoded,
+)
 from .word_index import IndexState, WordIndex
 
 if TYPE_CHECKING:
@@ -67,6 +74,12 @@ class DerivedWork:
         """Hold the next records that need a vector of an embedder; None when none does or another process is at it."""
         with self.lock.try_acquire() as locked:
             yield fetch_batch(self._database, embedder, limit) if locked else None
+
+    @contextmanager
+    def claim_uncoded(self, embedder: str, limit: int) -> Iterator[SqliteCodeBatch | None]:
+        """Hold the next records whose vectors have no token codes; None when all have or another process is at it."""
+        with self.lock.try_acquire() as locked:
+            yield fetch_uncoded(self._database, embedder, limit) if locked else None
 
     def open_vectors(self, embedder: str) -> VectorIndex:
         """Return the vector codes of an embedder. numpy is loaded here, and not before it is needed."""

@@ -1,4 +1,4 @@
-"""Vectors as rows: the records that lack one, and how vectors are stored and dropped."""
+"""Vectors as rows, with the codes of their tokens: the records that lack some, and how they are stored and dropped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...values.query import Bounds
 from ...values.records import NOT_SEARCHABLE
 from ..store_time import compute_store_time
 from .conditions import SEARCHABLE, changed_within, within
-from .database import Database, fetch, read_generation, retry_while_busy, write_derived
+from .database import Database, fetch, raise_schema, read_generation, retry_while_busy, write_derived
 from .word_index import IndexState
 
 if TYPE_CHECKING:
@@ -25,12 +25,15 @@ _TEXT_ROW = (
     "SELECT record.no, record.text_seq, seq, kind, title, text, tags, record.data FROM record"
     " LEFT JOIN vector ON vector.embedder = ? AND vector.no = record.no"
 )
-_INSERT_MISSING = (  # unless the text has changed, or another was faster
+CODES_SCHEMA = 5  # that token codes came with; the first that are stored raise a store to it
+_INSERT = (  # unless there is one of the present text
     "INSERT OR REPLACE INTO vector (embedder, no, vseq, text_seq, data)"
-    " SELECT ?1, record.no, ?2, record.text_seq, ?3 FROM record"
-    " LEFT JOIN vector ON vector.embedder = ?1 AND vector.no = record.no"
-    " WHERE record.no = ?4 AND record.text_seq = ?5 AND vector.text_seq IS NOT record.text_seq"
+    " SELECT :embedder, record.no, :vseq, record.text_seq, :data FROM record"
+    " LEFT JOIN vector ON vector.embedder = :embedder AND vector.no = record.no"
+    " WHERE {which} AND vector.text_seq IS NOT record.text_seq"
 )
+_INSERT_CODED = _INSERT.replace("data)", "data, token_codes)").replace(":data", ":data, :codes")
+_SAME_TEXT = "record.no = :row AND record.text_seq = :text_seq"
 _TextRow = tuple[int, int, int, str, str, str, str, str]
 
 
@@ -49,16 +52,16 @@ class SqliteEmbedBatch:
         self.texts = tuple(text for _, _, text in self._rows)
         self.records = len(rows)
 
-    def store(self, vectors: Vector | None) -> None:
+    def store(self, vectors: Vector | None, codes: Sequence[bytes] | None = None) -> None:
         """Store the vectors, but not those of records whose text changed meanwhile."""
         data = [] if vectors is None else [row.tobytes() for row in vectors.astype("<f2")]
         width = 0 if vectors is None else vectors.shape[1]
 
         def store(connection: apsw.Connection) -> None:
+            if codes:
+                raise_schema(connection, CODES_SCHEMA)
             number, vseq, updated = _register(connection, self._embedder, width)
-            for (row, text_seq, _), blob in zip(self._rows, data, strict=True):
-                vseq += 1
-                connection.execute(_INSERT_MISSING, (number, vseq, blob, row, text_seq))
+            vseq = _insert(connection, number, vseq, self._rows, data, codes)
             connection.execute(
                 "UPDATE embedder SET vseq = ?, seen_seq = max(seen_seq, ?), seen_at = ? WHERE no = ?",
                 (vseq, self._upto if self._number in (0, number) else 0, updated, number),
@@ -83,6 +86,54 @@ def fetch_batch(database: Database, embedder: str, limit: int) -> SqliteEmbedBat
     return SqliteEmbedBatch(database, embedder, number, [(row[0], row[1], _text(row)) for row in rows], upto)
 
 
+def has_token_codes(connection: apsw.Connection) -> bool:
+    """Whether vectors have a column for the codes of their tokens, which comes with the first of them."""
+    return int(connection.pragma("user_version")) >= CODES_SCHEMA
+
+
+class SqliteCodeBatch:
+    """The next records whose vectors have no token codes."""
+
+    def __init__(self, database: Database, number: int, rows: Sequence[tuple[int, int, str]]) -> None:
+        self._database = database
+        self._number = number
+        self._rows = [row for row in rows if row[2]]
+        self._textless = [row for row in rows if not row[2]]
+        self.texts = tuple(text for _, _, text in self._rows)
+
+    def store(self, codes: Sequence[bytes]) -> None:
+        """Store the codes, but not those of records whose text changed meanwhile."""
+        new = [(row, text_seq, code) for (row, text_seq, _), code in zip(self._rows, codes, strict=True)]
+        new += [(row, text_seq, b"") for row, text_seq, _ in self._textless]
+
+        def store(connection: apsw.Connection) -> None:
+            raise_schema(connection, CODES_SCHEMA)
+            for row, text_seq, code in new:
+                connection.execute(
+                    "UPDATE vector SET token_codes = ? WHERE embedder = ? AND no = ? AND text_seq = ?",
+                    (code, self._number, row, text_seq),
+                )
+
+        self._database.write(store)
+
+
+def fetch_uncoded(database: Database, embedder: str, limit: int) -> SqliteCodeBatch | None:
+    """Return up to `limit` records whose vectors have no token codes; None when all have some."""
+    with database.snapshot() as connection:
+        number, _ = _read_embedder(connection, embedder)
+        source, condition = "vector", "1"
+        if has_token_codes(connection):  # SQLite would else walk through all vectors of the embedder
+            source, condition = "vector INDEXED BY vector_uncoded", "token_codes IS NULL"
+        rows: list[_TextRow] = fetch(
+            connection,
+            "SELECT record.no, record.text_seq, seq, kind, title, text, tags, record.data"
+            f" FROM {source} CROSS JOIN record ON record.no = vector.no AND record.text_seq = vector.text_seq"
+            f" WHERE embedder = ? AND {condition} LIMIT ?",
+            (number, limit),
+        )
+    return SqliteCodeBatch(database, number, [(row[0], row[1], _text(row)) for row in rows]) if rows else None
+
+
 class SqliteUnembedded:
     """Records that a search is about to miss, for which it may make vectors itself."""
 
@@ -92,7 +143,7 @@ class SqliteUnembedded:
         self._rows = rows
         self.texts = tuple(text for _, _, text in rows)
 
-    def store(self, vectors: Vector) -> bool:
+    def store(self, vectors: Vector, codes: Sequence[bytes] | None = None) -> bool:
         """Store the vectors of the first of the texts, unless others write just now; whether they are stored."""
         data = [row.tobytes() for row in vectors.astype("<f2")]
         try:
@@ -103,9 +154,9 @@ class SqliteUnembedded:
                 if dimensions not in (None, 0, vectors.shape[1]):
                     return False  # all others would have to be dropped, for which someone should not wait
                 number, vseq, _ = _register(self._connection, self._embedder, vectors.shape[1])
-                for (row, text_seq, _), blob in zip(self._rows, data, strict=False):
-                    vseq += 1
-                    self._connection.execute(_INSERT_MISSING, (number, vseq, blob, row, text_seq))
+                if not has_token_codes(self._connection):
+                    codes = None  # they are made later: to raise the schema of a large store would take too long here
+                vseq = _insert(self._connection, number, vseq, self._rows, data, codes)
                 self._connection.execute("UPDATE embedder SET vseq = ? WHERE no = ?", (vseq, number))
         except apsw.Error:  # another process writes much, or the disk fails: the search says what it missed
             return False
@@ -189,18 +240,20 @@ def count_waiting(connection: apsw.Connection, embedder: str) -> int:
     )
 
 
-def store_precomputed(connection: apsw.Connection, name: str, vectors: Mapping[str, Vector]) -> None:
+def store_precomputed(
+    connection: apsw.Connection, name: str, vectors: Mapping[str, Vector], codes: Mapping[str, bytes]
+) -> None:
     """Store vectors, all of one size, by the ids of their records, where a record has none of its present text."""
+    if codes:
+        raise_schema(connection, CODES_SCHEMA)
     number, vseq, _ = _register(connection, name, len(next(iter(vectors.values()))))
     for record_id, vector in vectors.items():
         vseq += 1
-        connection.execute(
-            "INSERT OR REPLACE INTO vector (embedder, no, vseq, text_seq, data)"
-            " SELECT ?1, record.no, ?2, record.text_seq, ?3 FROM record"
-            " LEFT JOIN vector ON vector.embedder = ?1 AND vector.no = record.no"
-            " WHERE id = ?4 AND vector.text_seq IS NOT record.text_seq",
-            (number, vseq, vector.astype("<f2").tobytes(), record_id),
-        )
+        values = {"embedder": number, "vseq": vseq, "data": vector.astype("<f2").tobytes(), "id": record_id}
+        if (code := codes.get(record_id)) is None:
+            connection.execute(_INSERT.format(which="id = :id"), values)
+        else:
+            connection.execute(_INSERT_CODED.format(which="id = :id"), {**values, "codes": code})
     connection.execute("UPDATE embedder SET vseq = ? WHERE no = ?", (vseq, number))
 
 
@@ -210,6 +263,23 @@ def drop_vectors(connection: apsw.Connection, where: str, *values: str | int) ->
         for table in ("segment", "vector"):
             connection.execute(f"DELETE FROM {table} WHERE embedder = ?", (number,))
         connection.execute("DELETE FROM embedder WHERE no = ?", (number,))
+
+
+def _insert(
+    connection: apsw.Connection,
+    embedder: int,
+    vseq: int,
+    rows: Sequence[tuple[int, int, str]],
+    data: Sequence[bytes],
+    codes: Sequence[bytes] | None,
+) -> int:
+    """Store vectors of the first of the rows, unless the text has changed or another was faster; the last's number."""
+    sql = (_INSERT if codes is None else _INSERT_CODED).format(which=_SAME_TEXT)
+    for at, (vector, (row, text_seq, _)) in enumerate(zip(data, rows, strict=False)):
+        vseq += 1
+        values = {"embedder": embedder, "vseq": vseq, "data": vector, "row": row, "text_seq": text_seq}
+        connection.execute(sql, values if codes is None else {**values, "codes": codes[at]})
+    return vseq
 
 
 def _text(row: _TextRow) -> str:

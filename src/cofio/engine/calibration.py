@@ -1,0 +1,62 @@
+"""What a hit reports: the probability that it is relevant, comparable between queries. Pure functions.
+
+The numbers are made by `python -m benchmarks.fit_ranking`, from what was found for questions whose answers are known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from .features import Features
+from .weights import Evidence
+
+# Without tokens, the constant was fitted as -4.92 and -6.03. It is higher, so that less is silenced: cosines of other
+# embedders, which these are for, are spread in other ways than MiniLM's, on which they were fitted.
+CALIBRATION: Mapping[Evidence, Mapping[str, float]] = {
+    "words": {"": -4.67, "cover": 2.73, "standing": 2.23},
+    "vectors": {"": -4.3, "cosine": 5.5, "standing": 0.8},
+    "vectors+tokens": {"": -7.67, "cosine": 2.98, "likeness": 3.48, "standing": 2.46},
+    "words+vectors": {"": -5.2, "cosine": 3.67, "cover": 1.71, "standing": 2.23},
+    "words+vectors+tokens": {"": -7.17, "cosine": 2.61, "likeness": 2.82, "cover": 0.29, "standing": 2.85},
+}
+
+
+def list_signals(features: Features, totals: Sequence[float]) -> dict[str, Sequence[float]]:
+    """Return what is known of each candidate that says something of its relevance, whatever the query.
+
+    Its standing is how its total compares with that of the best: what is far behind another is rarely the answer.
+    """
+    best = max(totals, default=0.0)
+    unknown = 0.0
+    return {
+        "cover": features.cover,
+        "cosine": [unknown if each is None else each for each in features.cosine],
+        "likeness": [unknown if each is None else each for each in features.likeness],
+        "standing": [max(0.0, total / best) if best > 0 else 0.0 for total in totals],
+    }
+
+
+def estimate_relevance(features: Features, totals: Sequence[float], evidence: Evidence) -> list[float]:
+    """Return the probability that each candidate is relevant."""
+    signals, factors = list_signals(features, totals), CALIBRATION[evidence]
+    sums = [factors[""]] * len(features.rows)
+    for name, factor in factors.items():
+        if name:
+            sums = [total + factor * value for total, value in zip(sums, signals[name], strict=True)]
+    return [1 / (1 + math.exp(-total)) for total in sums]
+
+
+def make_monotone(chances: Sequence[float]) -> list[float]:
+    """Return probabilities, which come in the order of the ranking, such that none is above one that comes before it.
+
+    Neighbours that are out of order share their mean, as isotonic regression has it: the sum stays the same.
+    """
+    groups: list[tuple[float, int]] = []
+    for chance in chances:
+        total, count = chance, 1
+        while groups and groups[-1][0] * count < total * groups[-1][1]:
+            before, size = groups.pop()
+            total, count = total + before, count + size
+        groups.append((total, count))
+    return [total / count for total, count in groups for _ in range(count)]

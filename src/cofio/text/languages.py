@@ -1,0 +1,86 @@
+"""Whether a question is plainly in another language than English: by its script, or by its small words.
+
+It is for a hint, so it would rather miss one than take English for something else.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_LETTERS = re.compile(r"[^\W\d_]+")
+_SCRIPTS = frozenset(
+    {"HIRAGANA", "KATAKANA", "HANGUL", "CJK", "CYRILLIC", "ARABIC", "THAI", "HEBREW", "GREEK", "DEVANAGARI"}
+)
+"""The first words of the names that letters of other scripts have in Unicode."""
+_SMALL_WORDS = {
+    "German": """
+        auf auch bei beim dem der das ein eine einem einen einer eines für haben ich ihr ist kann mein meine mit muss
+        müssen nach nicht noch oder schon sich sie sind über und uns unser unsere vom wegen wem wen wenn werden wird wir
+        wo wohin worüber wurde zum zur
+    """,
+    "French": """
+        après aux avant avec avons cette dans depuis du elle elles est et être faut il ils je jusqu les leur mes mon nos
+        notre nous par pas pour qu que qui quoi ses sont sur une vous
+    """,
+    "Spanish": """
+        antes con del desde está están hasta hay las los mis nuestra nuestro para por pero que ser sobre sus también
+        tiene una unas uno
+    """,
+    "Italian": """
+        abbiamo alla anche che con cosa dalla dei della delle di è fino gli il le mia mio nella nostra nostro per sono
+        sulla una viene
+    """,
+    "Portuguese": """
+        até com da das do dos é em está foi isso mas meu minha não nossa nosso numa para pela pelo por que sua tem
+        um uma você
+    """,
+    "Dutch": """
+        bij dat deze een gaat geen heb hebben heeft het ik kunnen mijn moet naar niet onze ook wij wordt zijn
+    """,
+}
+_QUESTION_WORDS = {
+    "German": "wann warum welche welchem welchen welcher welches weshalb wessen wie wieso wodurch woher worüber",
+    "French": "combien où pourquoi quand quel quelle quelles quels",
+    "Spanish": "adónde cómo cuál cuáles cuándo cuánta cuántas cuánto cuántos dónde qué quién quiénes",
+    "Italian": "perché quale quali quando quanta quante quanti quanto",
+    "Portuguese": "onde porque quais quando quantas quanto quantos quem",
+    "Dutch": "hoeveel waar waarom waarvoor wanneer welk welke wie",
+}
+_ENGLISH = frozenset(
+    re.findall(
+        r"\w+",
+        "about and are can could did does for from had has have how if is it its my of our should that the their there "
+        "they this to we were what when where which who why with would you your",
+    )
+)
+"""Words without which an English question hardly gets by, some of which other languages have, too."""
+_LANGUAGES = {language: frozenset(words.split()) for language, words in _SMALL_WORDS.items()}
+_QUESTIONS = {language: frozenset(words.split()) for language, words in _QUESTION_WORDS.items()}
+_ACCENTS = re.compile("[¿¡À-ÖØ-öø-ÿĀ-ſ]")
+_LEAST = 2  # signs of one language
+_LEAST_SHARE = 0.2  # of a question's words: an English one may quote a title
+_SHARE = 0.3  # of a question's letters that must be of another script
+
+
+def is_not_english(text: str) -> bool:
+    """Whether a question is in another language for sure; names and code are in none."""
+    words = _LETTERS.findall(text)
+    return _has_other_script("".join(words)) or _has_other_words([word.lower() for word in words], text)
+
+
+def _has_other_script(letters: str) -> bool:
+    names = (unicodedata.name(letter, "").partition(" ")[0] for letter in letters if not letter.isascii())
+    return sum(name in _SCRIPTS for name in names) > _SHARE * len(letters)
+
+
+def _has_other_words(words: list[str], text: str) -> bool:
+    if not words or not _ENGLISH.isdisjoint(words):
+        return False
+    # One language at a time: small words of several together are rather names.
+    counts = [
+        sum(word in small or word in _QUESTIONS[language] for word in words) + (words[0] in _QUESTIONS[language])
+        for language, small in _LANGUAGES.items()
+    ]
+    signs = max(counts) + bool(_ACCENTS.search(text))
+    return max(counts) > 0 and signs >= max(_LEAST, _LEAST_SHARE * len(words))

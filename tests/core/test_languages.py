@@ -1,0 +1,89 @@
+"""Questions in another language than English: told apart without false alarms, and helped where the model cannot."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cofio import Engine, Query, Settings
+from cofio.config.address import StoreAddress
+from cofio.engine.language_hint import HINT
+from cofio.text.languages import is_not_english
+from cofio.values.records import Scope
+
+PAIRS: list[dict[str, str]] = json.loads(
+    (Path(__file__).parents[2] / "benchmarks" / "data" / "languages.json").read_text(encoding="utf-8")
+)
+ENGLISH = [
+    "",
+    "?",
+    "4711",
+    "naïve café",
+    "Where did we stay in Los Angeles?",
+    "las vegas",
+    "Der Spiegel subscription",
+    "Who wrote Das Kapital and Die Leiden des jungen Werther?",
+    "What does je ne sais quoi mean?",
+    "que sera sera lyrics",
+    "Che Guevara poster",
+    "José's number",
+    "São Paulo trip",
+    "Comment on the pull request",
+    "come on",
+    "du -sh on the server",
+    "is EST the time zone of con?",
+    "def main(args): return None",
+    "src/x.ts OPS-1500",
+    "SELECT * FROM notes WHERE a = 1",
+    "Which kanji is 日 in 日本?",
+    "Müller's invoice from Zürich",
+    "Dove soap price",
+    "war die hard men in black",
+]
+OTHER = [
+    "Wann hat Oma Geburtstag?",
+    "Wo steht das Passwort?",
+    "Où est la clé ?",
+    "¿Dónde está la llave?",
+    "Dov'è la chiave di riserva?",
+    "Onde está a chave?",
+    "Waar ligt de sleutel van het huis?",
+    "Где лежит ключ от дома?",
+    "钥匙在哪里？",
+    "鍵はどこですか？",
+    "열쇠는 어디에 있나요?",
+    "أين المفتاح؟",
+]
+
+
+@pytest.mark.parametrize("text", ENGLISH)
+def test_english_names_and_code_are_not_taken_for_another_language(text: str) -> None:
+    assert not is_not_english(text)
+
+
+@pytest.mark.parametrize("text", OTHER)
+def test_a_question_in_another_language_is_known(text: str) -> None:
+    assert is_not_english(text)
+
+
+def test_of_many_questions_most_are_known_and_no_english_one_is_mistaken() -> None:
+    for language in ("de", "fr", "es", "it", "pt", "ja"):
+        known = sum(is_not_english(pair[language]) for pair in PAIRS)
+        assert known >= 0.75 * len(PAIRS), language
+    assert not [text for pair in PAIRS for text in (pair["note"], pair["en"]) if is_not_english(text)]
+
+
+def test_a_question_that_the_model_cannot_know_says_what_helps(store: StoreAddress, models: Path) -> None:
+    settings = Settings(background=False, models=str(models), sync="normal")
+    with Engine.open(store, settings=settings) as memory:
+        assert memory.search("Wer verträgt keine Erdnüsse?").degraded is None  # there is nothing to find
+        for pair in PAIRS[:6]:
+            memory.write(Scope(), text=pair["note"])
+        memory.settle()
+        assert memory.search("Warum ist die Anmeldeseite abgestürzt?").degraded == HINT
+        assert memory.search("証明書の更新に失敗したら誰に通知されますか？").degraded == HINT
+        assert memory.search(Query("Warum ist die Anmeldeseite abgestürzt?", mode="keyword")).degraded is None
+        assert memory.search("Why did the login page crash?").degraded is None
+        memory.write(Scope(), text="Der Ersatzschlüssel liegt unter dem Blumentopf.")
+        memory.settle()
+        assert memory.search("Liegt der Ersatzschlüssel unter dem Blumentopf?").degraded is None  # its words are there

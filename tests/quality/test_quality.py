@@ -1,0 +1,116 @@
+"""Search finds the right records of a small corpus, in every kind of text, and knows when there are none.
+
+The corpus is beside this file, in the format that `python -m benchmarks.retrieval --data tests/quality/*.jsonl` reads,
+which prints every figure: a chat of two people, one of a user with an assistant, and notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+from benchmarks import datasets
+from benchmarks.answers import OWN, Result, WayName, select
+from benchmarks.figures import Figures, average
+from benchmarks.retrieval import USUAL, run
+
+from ..conftest import BackendUnderTest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """The least that a hybrid search, and one without an embedder, must reach on one part of the corpus."""
+
+    hit: float
+    """The share of questions with an answer among the first ten hits."""
+    ndcg: float
+    keyword_ndcg: float
+    off_topic: float
+    """The share of off-topic questions for which nothing is found, by the store's default floor."""
+    silenced: float
+    """The most questions with an answer for which nothing is found: a share, by either of the two."""
+    in_order: float = 0.0
+    """The share of pairs of an older and a newer record that come in the order that the question asks for."""
+
+
+BARS = {
+    "chat": Bar(hit=0.90, ndcg=0.60, keyword_ndcg=0.45, off_topic=0.6, silenced=0.3),
+    "assistant": Bar(hit=0.95, ndcg=0.94, keyword_ndcg=0.72, off_topic=0.4, silenced=0.05),
+    "notes": Bar(hit=0.98, ndcg=0.92, keyword_ndcg=0.83, off_topic=0.8, silenced=0.08, in_order=0.8),
+}
+SLACK = 0.02
+"""How far hybrid may fall behind keyword, semantic or FTS5 in nDCG on one part: less than one question of it."""
+
+Results: TypeAlias = Mapping[tuple[str, WayName], Result]
+
+
+@pytest.fixture(scope="module")
+def results(
+    backend_under_test: BackendUnderTest, models: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Results]:
+    """What each mode finds in each part; all parts are in one store, which is filled once."""
+    folder = tmp_path_factory.mktemp("quality")
+    address = backend_under_test.address(folder / "store")
+    sets = [datasets.load(Path(__file__).parent / f"{part}.jsonl") for part in BARS]
+    found = [result for way in USUAL for result in run(way, sets, folder, store=address, floor=0.0)]
+    yield {(result.dataset.name, result.way): result for result in found}
+    backend_under_test.remove(address)
+
+
+def compute_figures(result: Result) -> Figures:
+    """The average over all questions of a part."""
+    return average([each.figures for each in result.answers])
+
+
+@pytest.mark.parametrize("part", BARS)
+def test_hybrid_finds_what_answers(results: Results, part: str) -> None:
+    figures = compute_figures(results[part, "hybrid"])
+    assert figures.hit_10 >= BARS[part].hit
+    assert figures.ndcg_10 >= BARS[part].ndcg
+
+
+@pytest.mark.parametrize("part", BARS)
+def test_without_an_embedder_words_alone_find_most(results: Results, part: str) -> None:
+    assert compute_figures(results[part, "keyword"]).ndcg_10 >= BARS[part].keyword_ndcg
+
+
+@pytest.mark.parametrize("part", BARS)
+@pytest.mark.parametrize("other", [way for way in USUAL if way != "hybrid"])
+def test_hybrid_is_at_least_as_good_as_each_signal_alone(results: Results, part: str, other: WayName) -> None:
+    hybrid, alone = (compute_figures(results[part, way]).ndcg_10 for way in ("hybrid", other))
+    assert hybrid >= alone - SLACK
+
+
+def test_an_identifier_finds_the_note_that_holds_it_first(results: Results) -> None:
+    for way in ("hybrid", "keyword"):
+        answers = select(results["notes", way], "identifier")
+        assert len(answers) == 10
+        assert [each.question.text for each in answers if each.figures.mrr < 1] == []
+
+
+@pytest.mark.parametrize("way", ["hybrid", "keyword"])
+@pytest.mark.parametrize("part", BARS)
+def test_a_question_that_has_an_answer_is_seldom_met_with_silence(results: Results, part: str, way: WayName) -> None:
+    answers = results[part, way].answers
+    silent = [each.question.text for each in answers if each.silent]
+    assert len(silent) <= BARS[part].silenced * len(answers), silent
+
+
+@pytest.mark.parametrize("part", BARS)
+def test_nothing_is_found_for_most_questions_off_the_topic(results: Results, part: str) -> None:
+    probes = [probe for probe in results[part, "hybrid"].probes if probe.asked == OWN]
+    talkative = [probe.question.text for probe in probes if not probe.silent]
+    assert len(probes) == 10
+    assert len(talkative) <= (1 - BARS[part].off_topic) * len(probes), talkative
+
+
+@pytest.mark.parametrize("part", BARS)
+def test_of_two_records_that_say_the_same_the_one_of_the_time_in_question_comes_first(
+    results: Results, part: str
+) -> None:
+    pairs = [each for each in results[part, "hybrid"].answers if each.question.below]
+    reversed_ = [each.question.text for each in pairs if not each.in_order]
+    assert len(reversed_) <= (1 - BARS[part].in_order) * len(pairs), reversed_
