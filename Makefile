@@ -10,12 +10,16 @@ SHOW := awk '/^exit / { code = $$2 } /Downloading .*\.whl.* MB\)|Using cached .*
 NPM := npm install --no-package-lock --no-audit --no-fund --no-engine-strict \
 	--fetch-timeout=60000 --fetch-retries=1 --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=2000
 
+# Where an environment forbids to keep compiled modules, each of the processes that tests start would compile them again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: run test check docs bench torture clean
 
 run: .venv/.model
 	@$(BIN)/cofio serve
 
-test: .venv/.model .venv/.dev .node/installed .redis/installed .strace/installed .pgbouncer/installed
+test: .venv/.model .venv/.dev .node/installed .redis/installed .strace/installed .pgbouncer/installed \
+		.chromium/installed
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 check: .venv/.dev
@@ -42,13 +46,13 @@ bench: .venv/.model .venv/.dev
 	@$(BIN)/python -m benchmarks.install
 	@$(BIN)/python -m benchmarks.postgres --sizes 20000 100000
 
-torture: .venv/.model .venv/.dev .strace/installed .pgbouncer/installed
+torture: .venv/.model .venv/.dev .strace/installed .pgbouncer/installed .chromium/installed
 	@COFIO_TORTURE=1 $(BIN)/python -m pytest -q --timeout 14400 tests/faults tests/network tests/everywhere \
 		tests/doors/animus/test_process.py tests/doors/mcp/test_process.py tests/doors/memory_tool/test_paths.py \
-		tests/doors/rest/test_process.py tests/knowledge/test_documents.py tests/library/adapters tests/postgresql
+		tests/doors/page/test_browser.py tests/doors/rest/test_process.py tests/knowledge/test_documents.py tests/library/adapters tests/postgresql
 
 clean:
-	rm -rf site .venv .node .redis .strace .pgbouncer .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf site .venv .node .redis .strace .pgbouncer .chromium .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -85,15 +89,17 @@ clean:
 		else { grep -m 1 -E 'error code|not found' npm.log || tail -n 1 npm.log; } >missing; fi
 	@if [ -e .node/missing ]; then echo "They could not be installed: $$(cat .node/missing) (see .node/npm.log)"; fi
 
-# Debian's programs that the tests run: redis-server, pgbouncer, and strace, which watches what leaves cofio. Without one
-# its tests are skipped: .redis/missing, .pgbouncer/missing or .strace/missing says why.
+# Debian's programs that the tests run: redis-server, pgbouncer, strace, which watches what leaves cofio, and chromium, which
+# shows the page. Without one its tests are skipped: .redis/missing, .pgbouncer/missing and so on say why.
 .redis/installed: PROGRAM := redis-server
 .redis/installed: TRY := redis-server --version
 .strace/installed: PROGRAM := strace
 .strace/installed: TRY := strace -f --seccomp-bpf -e trace=openat -o /dev/null true
 .pgbouncer/installed: PROGRAM := pgbouncer
 .pgbouncer/installed: TRY := PATH=$$PATH:/usr/sbin pgbouncer --version
-.redis/installed .strace/installed .pgbouncer/installed:
+.chromium/installed: PROGRAM := chromium
+.chromium/installed: TRY := chromium --version
+.redis/installed .strace/installed .pgbouncer/installed .chromium/installed:
 	@rm -rf $(@D) && mkdir -p $(@D)
 	@if ! PATH=$$PATH:/usr/sbin command -v $(PROGRAM) >$(@D)/log; then \
 		if ! command -v apt-get >$(@D)/log; then echo "there is no $(PROGRAM) on this machine" >$(@D)/missing; \

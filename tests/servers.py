@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -19,6 +20,9 @@ from typing import IO, Any, NamedTuple, NoReturn
 
 import pytest
 from tests.waiting import join
+
+MEMORY_ROOM = 4 * 2**30
+"""Bytes that must be free in memory for the files of a server to be there."""
 
 
 def missing(what: str) -> NoReturn:
@@ -36,8 +40,10 @@ def free_port() -> int:
 
 
 @contextmanager
-def running(command: Sequence[str | Path], ready: str, **options: Any) -> Iterator[str]:
-    """A process, from the line on which it says `ready` (which is given) until the block ends."""
+def running(
+    command: Sequence[str | Path], ready: str, *, end: signal.Signals = signal.SIGTERM, **options: Any
+) -> Iterator[str]:
+    """A process, from the line on which it says `ready` (which is given) until the block ends, by the signal `end`."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
     assert process.stdout
     said: list[str] = []
@@ -59,7 +65,7 @@ def running(command: Sequence[str | Path], ready: str, **options: Any) -> Iterat
             pytest.fail(f"{command[0]} did not start:\n" + "".join(said))
         yield found
     finally:
-        process.terminate()
+        process.send_signal(end)
         try:
             process.wait(30)
         except subprocess.TimeoutExpired:
@@ -127,12 +133,25 @@ def give_away(folder: Path) -> None:
 
 
 @contextmanager
-def folder_for_postgresql() -> Iterator[Path]:
-    """A temporary folder of the user that PostgreSQL runs as."""
-    # Root's own folder for temporary files may be closed to others; this one is open to all.
-    with tempfile.TemporaryDirectory(dir="/tmp" if os.geteuid() == 0 else None) as folder:
+def folder_for_postgresql(parent: Path | None = None) -> Iterator[Path]:
+    """A temporary folder of the user that PostgreSQL runs as, in the parent or where such folders are."""
+    if parent is None and os.geteuid() == 0:
+        parent = Path("/tmp")  # root's own folder for temporary files may be closed to others; this one is open to all
+    with tempfile.TemporaryDirectory(dir=parent) as folder:
         give_away(Path(folder))
         yield Path(folder)
+
+
+def find_memory_folder() -> Path | None:
+    """A folder that is kept in memory and has room for a server's files, if the system has one.
+
+    A store is some ninety files, and most tests have a new one: on a disk, making them takes longer than the tests.
+    """
+    folder = Path("/dev/shm")
+    if not os.access(folder, os.W_OK | os.X_OK) or shutil.disk_usage(folder).free < MEMORY_ROOM:
+        return None
+    known = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    return folder if int(known["MemAvailable"].split()[0]) * 1024 > 2 * MEMORY_ROOM else None
 
 
 @contextmanager
@@ -140,12 +159,16 @@ def postgresql() -> Iterator[str]:
     """A server of PostgreSQL; its URL."""
     programs = find_postgresql()
     port = free_port()
-    with folder_for_postgresql() as folder:
+    with folder_for_postgresql(find_memory_folder()) as folder:
         data = folder / "data"
         programs.run("initdb", "-D", data, "-U", "postgres", "--auth=trust", "--no-sync", "--encoding=UTF8")
-        settings = ["-c", "fsync=off", "-c", "listen_addresses=127.0.0.1", "-c", f"unix_socket_directories={folder}"]
-        command: list[str | Path] = [programs.folder / "postgres", "-D", data, "-p", str(port), *settings]
-        with running(command, "ready to accept connections", cwd=folder, **programs.user):
+        settings = [
+            "fsync=off", "listen_addresses=127.0.0.1", f"unix_socket_directories={folder}",
+            "max_wal_size=256MB", "min_wal_size=64MB",  # of memory, perhaps
+        ]  # fmt: skip
+        command: list[str | Path] = [programs.folder / "postgres", "-D", data, "-p", str(port)]
+        command += [part for each in settings for part in ("-c", each)]
+        with running(command, "ready to accept connections", end=signal.SIGINT, cwd=folder, **programs.user):
             yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
 
 

@@ -95,9 +95,9 @@ def test_a_search_by_mcp_goes_through_the_files_that_are_listed(
     stacks: list[list[str]] = []
     fetch = SnapshotSearch._fetch
 
-    def watch(search: SnapshotSearch, where: str, *values: object, near: tuple[int, ...] = ()) -> list[int]:
+    def watch(search: SnapshotSearch, where: str, *values: object, near: tuple[int, ...] = ()) -> None:
         stacks.append([frame.filename for frame in traceback.extract_stack()[:-1]])
-        return fetch(search, where, *values, near=near)
+        fetch(search, where, *values, near=near)
 
     monkeypatch.setattr(SnapshotSearch, "_fetch", watch)
     memory = Memory(

@@ -27,6 +27,8 @@ from cofio.doors.mcp.http import Handlers, make_server
 from cofio.doors.mcp.surface import Surface
 from cofio.doors.mcp.tools import call_tool
 from cofio.doors.memory_tool import http as memory_tool
+from cofio.doors.page.record_view import run_edit
+from cofio.doors.page.view_types import Rejection, ViewRequest
 from cofio.doors.rest import http as rest
 from cofio.doors.web.server import make_app
 from cofio.doors.web.tokens import Tokens
@@ -136,6 +138,14 @@ def send_rest(store: Path, text: str) -> str:
     return ""
 
 
+def send_page(store: Path, text: str) -> str:
+    with Engine.open(store) as engine:
+        note = engine.write(Scope("mine"), title="a note", text="harmless")
+        fields = {"id": (note.id,), "version": ("1",), "text": (text,)}
+        outcome = run_edit(ViewRequest(engine=engine, parameters=fields))
+    return outcome.message if isinstance(outcome, Rejection) else ""
+
+
 def send_checkpoints(store: Path, text: str) -> str:
     with served(store) as client:
         answer = client.post("/threads/t/checkpoints", json={"state": {"said": text}})
@@ -179,6 +189,7 @@ def doors(capsys: pytest.CaptureFixture[str], folder: Path) -> Mapping[Door, Sen
 
     return {
         "mcp": send_mcp, "memory_tool": send_memory_tool, "animus": send_animus, "cli": send_cli, "rest": send_rest,
+        "page": send_page,
         "chat_import": send_chat, "take_over": send_product, "vault": send_vault, "import": send_export,
         "checkpoints": send_checkpoints, "library": send_library,
     }  # fmt: skip

@@ -7,6 +7,7 @@ import errno
 import itertools
 import os
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ from cofio import Draft, Engine, Query, Scope, Settings, Unavailable
 from cofio.backends.sqlite import SqliteBackend, database
 from cofio.backends.upkeep_interface import Tidy
 
+from ..servers import find_memory_folder
 from .children import Nursery
 from .disk import Call, Disk, Fault, failing_calls
 from .scale import scaled
@@ -25,6 +27,17 @@ from .scale import scaled
 QUIET = Settings(embedder="hashed", background=False)
 STEP = scaled(3, 1)
 HERE = Scope("here")
+
+
+@pytest.fixture
+def tmp_path(tmp_path: Path) -> Iterator[Path]:
+    """The folder of a test, in memory where there is room: what fails is told to, and a real disk is slow to sync."""
+    parent = find_memory_folder()
+    if parent is None:
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(dir=parent) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

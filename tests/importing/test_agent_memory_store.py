@@ -434,7 +434,7 @@ def test_of_a_file_and_a_row_with_one_id_the_newer_stays_with_no_other_vector(me
     assert {note.id: note.title for note in notes(memory)} == {"older": "File", "newer": "Row"}
     memory.settle()
     hits = memory.search(
-        Query("?", mode="semantic", vector=HashedEmbedder().embed(["File\nfile"])[0].tolist(), floor=0.99)
+        Query("?", mode="semantic", vector=HashedEmbedder().embed(["File\nfile"])[0].tolist(), floor=0.7)
     )
     assert [hit.record.id for hit in hits] == ["older"]
 

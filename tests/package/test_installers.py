@@ -151,3 +151,8 @@ def test_the_description_on_the_index_has_no_link_that_is_dead_there(wheel: Path
         metadata = archive.read(name).decode()
     assert "one memory for every agent" in metadata
     assert re.findall(r"\]\((?!https?://|#)[^)]*\)", metadata) == []
+
+
+def test_the_package_has_the_matrix_of_token_codes(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        assert archive.getinfo("cofio/embed/projection.bin").file_size == (384 + 1) * 64 * 2

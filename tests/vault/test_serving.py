@@ -7,7 +7,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -73,11 +72,11 @@ def test_a_server_writes_files_and_takes_in_what_another_program_saves(store: St
         file = store.home / "vault/default_app/default_project/users/alice/episodes/episode-2026-05-28.md"
         wait_until(file.exists)
         subprocess.run([sys.executable, "-c", EDIT, str(file)], check=True)
-        until = time.monotonic() + PATIENCE
-        text = ""
-        while "Bergen" not in text and time.monotonic() < until:
-            text = post(address, "get", user_id="alice", memory_type="episode")["episodes"][0]["episode"]
-        assert "Bergen" in text
+
+        def has_changed() -> bool:
+            return "Bergen" in post(address, "get", user_id="alice", memory_type="episode")["episodes"][0]["episode"]
+
+        wait_until(has_changed)
         post(address, "delete", user_id="alice")
         assert not file.exists()
 

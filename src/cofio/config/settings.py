@@ -26,7 +26,7 @@ MAX_POOL = 100  # connections
 MAX_WORKERS = 8  # processes of one server that take requests
 OTHERS = {"host": "EVEROS_API__HOST", "port": "EVEROS_API__PORT", "timezone": "EVEROS_MEMORY__TIMEZONE"}
 """Variables of a product whose API the REST door answers: who comes from there need not set others."""
-AGREED = ("embedder", "embed_model", "fusion", "floor", "allow_secrets", "timezone", "quiet_after")
+AGREED = ("embedder", "embed_model", "token_codes", "fusion", "floor", "allow_secrets", "timezone", "quiet_after")
 """The settings that all servers of one memory must have in common: they decide what is kept, made and found."""
 DATABASE = "the database"
 """Where a setting comes from that all servers of a memory have in common."""
@@ -34,6 +34,7 @@ HARMLESS = frozenset(
     {
         "sync",
         "pool_size",
+        "token_codes",
         "fusion",
         "floor",
         "background",
@@ -49,7 +50,7 @@ HARMLESS = frozenset(
 )
 """The settings that any store may have. All others are restricted: they name who is sent what is remembered and asked,
 or what is let in, loaded or spent; from a store's own file they count only where it is trusted."""
-_OWN_EMBEDDERS = ("minilm", "hashed", "none")  # which send nothing anywhere
+_OWN_EMBEDDERS = ("minilm", "multilingual", "hashed", "none")  # which send nothing anywhere
 _KEYS = {"embed_key": "embed_url", "llm_api_key": "llm_base_url"}
 """Each key with the address that it is sent to."""
 _TOGETHER = (("llm_base_url", "llm_model"), ("embedder", "embed_url", "embed_model"))
@@ -61,7 +62,7 @@ class Settings:
     """How a store behaves. Each field is also `COFIO_<FIELD>` and a line of `cofio.toml`, the store's or the user's."""
 
     embedder: str = "minilm"
-    """What makes vectors: minilm, remote (an OpenAI-compatible endpoint), hashed (for tests), none."""
+    """What makes vectors: minilm, multilingual, remote (an OpenAI-compatible endpoint), hashed (for tests), none."""
     embed_url: str = ""
     embed_model: str = ""
     embed_key: str = ""
@@ -69,13 +70,15 @@ class Settings:
     """The folder that models are kept in; empty means `cofio/models` in the user's cache folder."""
     fetch_model: bool = True
     """Whether the model is fetched by itself, in the background, when it is first wanted and not there."""
+    token_codes: bool = True
+    """Whether searches compare texts word by word, too, by codes of at most 3 KB a record; for minilm only."""
     sync: str = "full"
     """full: an acknowledged write survives a power cut. normal: it survives a crash of the process only."""
     pool_size: int = 8
     """How many connections a process has to a store on PostgreSQL at most."""
     fusion: str = "convex"
     """How the two rankings become one: convex (a sum of normalised scores) or rrf (ranks only)."""
-    floor: float = 0.45
+    floor: float = 0.1
     """The least relevance that a hit must have when the query does not say."""
     background: bool = True
     """Index and embed in a background thread; without it, `Engine.settle()` does it when called."""
@@ -112,7 +115,7 @@ class Settings:
     """Seconds that an answer of the standby may be old; when it is further behind, reads go to the database itself."""
 
     def __post_init__(self) -> None:
-        _check_choice("embedder", self.embedder, "minilm", "remote", "hashed", "none")
+        _check_choice("embedder", self.embedder, *_OWN_EMBEDDERS, "remote")
         _check_choice("sync", self.sync, "full", "normal")
         _check_choice("fusion", self.fusion, "convex", "rrf")
         if not 0 <= self.floor <= 1:

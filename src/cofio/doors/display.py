@@ -47,6 +47,15 @@ def escape_json(document: str) -> str:
     return _replace(document, _escape)
 
 
+def render_size(count: float) -> str:
+    """A number of bytes in the unit that a person would use."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
+        count /= 1000
+    return f"{count:,.1f} TB"
+
+
 def _replace(text: str, make_harmless: Callable[[str], str]) -> str:
     if text.isascii() and text.isprintable():
         return text

@@ -107,10 +107,12 @@ class Memory:
 
     def _report_model(self) -> None:
         """Say so if there is no model, unless it is about to be fetched, which is told then."""
+        from ..embed.models import MODELS
         from ..embed.provision import is_switched_off, read_state
 
-        if self._settings.embedder == "minilm":
-            model_state = read_state(self._settings.models_folder)
+        model = MODELS.get(self._settings.embedder)
+        if model is not None:
+            model_state = read_state(self._settings.models_folder, model)
             is_coming = model_state.kind == "missing" and self._settings.fetch_model and not is_switched_off()
             if model_state.kind != "ready" and not is_coming:
                 self._say(f"memory is searched by words only: {model_state}")

@@ -41,7 +41,7 @@ def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
         return None
     folder = store / FOLDER
     try:
-        _check_links(store, folder)
+        check_links(store, folder)
         if settings.vault:
             return _open_claimed(engine, Vault(engine, folder, zone=settings.zone))
         if (folder / STATE).is_dir():
@@ -88,7 +88,7 @@ def find_detachment(engine: Engine, store: Path) -> str:
         OSError, JournalError: its folder cannot be used.
     """
     folder = store / FOLDER
-    _check_links(store, folder)
+    check_links(store, folder)
     if not os.access(folder / STATE / "state.db", os.W_OK):  # none, or on a disk where nothing can come to harm
         return ""
     journal = Journal(folder)
@@ -98,7 +98,7 @@ def find_detachment(engine: Engine, store: Path) -> str:
         journal.close()
 
 
-def _check_links(store: Path, folder: Path) -> None:
+def check_links(store: Path, folder: Path) -> None:
     """Raise Unavailable if the vault is, or begins with, a link that the user has not vouched for."""
     if leads_elsewhere(folder) and not is_trusted(store, read_claims(store)):
         raise Unavailable(

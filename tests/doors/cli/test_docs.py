@@ -18,7 +18,8 @@ from cofio.doors.cli import main
 from cofio.doors.cli.command_line import build_parser
 from cofio.doors.cli.parser import Parser
 from cofio.doors.cli.record_options import IMPORTANCES, KINDS
-from cofio.embed.minilm import is_installed
+from cofio.embed.minilm import MINILM
+from cofio.embed.model_files import is_installed
 from cofio.values.records import Importance, Kind
 
 from .documented import PAGE, examples, sections
@@ -90,7 +91,7 @@ def test_the_help_names_every_kind_and_importance() -> None:
 def test_the_examples_print_what_the_page_says(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("COFIO_EMBEDDER")
     models = Settings().models_folder
-    if not is_installed(models):
+    if not is_installed(models, MINILM):
         pytest.skip("the page's scores are those of the model, which is not installed")
     monkeypatch.setenv("COFIO_MODELS", str(models))
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))  # what other programs left in ours is not on the page

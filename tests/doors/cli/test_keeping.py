@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 import threading
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from tests.waiting import join
 
 from cofio import Engine, Scope
-from cofio.doors.cli import doctor
-from cofio.embed.minilm import GRAPH, ID, MANIFEST, TOKENIZER, compute_pin
+from cofio.doors import store_checks
+from cofio.embed.minilm import GRAPH, ID, TOKENIZER
+from cofio.embed.model_files import MANIFEST, compute_pin
+from cofio.embed.multilingual import MULTILINGUAL
 
 from .conftest import Cofio
 
@@ -143,7 +146,7 @@ def test_a_folder_that_others_may_look_into_is_a_problem_until_it_is_mended(cofi
 def test_a_disk_that_is_nearly_full_is_a_problem_that_no_fix_mends(
     cofio: Cofio, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(doctor, "LEAST_SPACE", 10**18)
+    monkeypatch.setattr(store_checks, "LEAST_SPACE", 10**18)
     ran = cofio("doctor", "--fix", "--json")
     assert ran.code == 1
     assert "left; free some space" in str(ran.json["problems"])
@@ -197,6 +200,16 @@ def test_a_backup_is_a_memory_with_the_same_records(cofio: Cofio, store: Path, f
     assert cofio("backup", "copy-2", "--json").json == {"backup": "copy-2"}
 
 
+@pytest.mark.folder_only("a file in the memory's folder")
+def test_a_backup_leaves_a_note_of_itself_beside_the_memory(cofio: Cofio, store: Path, folder: Path) -> None:
+    assert store_checks.read_backup(folder / ".cofio") is None
+    cofio("backup", "copy")
+    note = store_checks.read_backup(folder / ".cofio")
+    assert note is not None
+    assert Path(note.target) == folder / "copy"
+    assert store_checks.read_backup(folder / "copy") is None
+
+
 @pytest.mark.parametrize("target", ["full", "file"])
 def test_a_backup_overwrites_nothing(cofio: Cofio, store: Path, folder: Path, target: str) -> None:
     (folder / "full").mkdir()
@@ -241,6 +254,36 @@ def test_model_status_says_whether_it_is_installed(cofio: Cofio, folder: Path, m
         "folder": str(folder / "models" / ID), "bytes": 0, "embedder": "hashed",
     }  # fmt: skip
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.folder_only("no store is opened")
+def test_the_model_is_the_one_that_is_named_else_the_one_that_the_settings_want(
+    cofio: Cofio, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COFIO_MODELS", str(folder / "models"))
+    expected = f"{MULTILINGUAL.id} is not in {folder / 'models'}: run `cofio model install multilingual`\n"
+    assert cofio("model", "status", "multilingual").out == expected
+    monkeypatch.setenv("COFIO_EMBEDDER", "multilingual")
+    assert cofio("model", "status").out == expected
+    assert cofio("model", "status", "minilm").out == f"{ID} is not in {folder / 'models'}: run `cofio model install`\n"
+    refused = cofio("model", "install", "multilingul")
+    assert (refused.code, "did you mean multilingual?" in refused.err) == (2, True)
+
+
+@pytest.mark.folder_only("no store is opened")
+def test_a_model_that_the_settings_do_not_want_says_how_it_is_used(
+    cofio: Cofio, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COFIO_MODELS", str(folder))
+    (folder / MULTILINGUAL.id).mkdir()
+    for name in MULTILINGUAL.files:
+        (folder / MULTILINGUAL.id / name).write_text(name)
+    pins = {name: asdict(compute_pin(folder / MULTILINGUAL.id / name)) for name in MULTILINGUAL.files}
+    (folder / MULTILINGUAL.id / MANIFEST).write_text(json.dumps({"files": pins}))
+    installed = f"{MULTILINGUAL.id} was already installed in {folder}"
+    assert cofio("model", "install", "multilingual").out == f"{installed}; COFIO_EMBEDDER=multilingual uses it\n"
+    monkeypatch.setenv("COFIO_EMBEDDER", "multilingual")
+    assert cofio("model", "install", "multilingual").out == f"{installed}\n"
 
 
 @pytest.mark.folder_only("no store is opened")

@@ -87,7 +87,7 @@ def test_settings_that_are_a_link_are_ignored_until_they_are_trusted(
     (store / "cofio.toml").symlink_to("../of mine.toml")
     assert cofio("add", "hello").code == 0
     assert f"ignored {store / 'cofio.toml'}, which is a link (" in caplog.text
-    assert Settings.load(store, {}).floor == 0.45
+    assert Settings.load(store, {}).floor == 0.1
     ran = cofio("trust")
     assert ran.code == 0
     assert ran.err.splitlines()[:2] == [

@@ -37,7 +37,7 @@ def address(default_store: StoreAddress, folder: Path) -> Iterator[str]:
     server.terminate()
     out, err = server.communicate(timeout=30)
     assert out == ""
-    assert len(err.splitlines()) == 2, err  # where it is, and that it has ended
+    assert len(err.splitlines()) == 3, err  # where it is to be seen, how it is reached, and that it has ended
 
 
 def text(content: Any) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -33,6 +32,7 @@ from cofio.doors.web.tokens import Tokens
 from cofio.embed.hashed import HashedEmbedder
 
 from ...conftest import BackendUnderTest
+from ...waiting import wait_for
 
 PREFIX, ALIAS = "/api/v2/memory", "/api/v1/memory"
 CALLS = ("add", "flush", "search", "get", "delete", "update", "jobs")
@@ -179,31 +179,22 @@ class Api:
 
     def finished(self, task: str) -> Json:
         """A task once it is finished."""
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            told: Json = self.read(f"tasks/{task}")
-            if told["status"] in ("success", "failed"):
-                return told
-        raise AssertionError(f"{task} is not finished")
+        return wait_for(
+            lambda: dict(self.read(f"tasks/{task}")), lambda found: found["status"] in ("success", "failed")
+        )
 
     def done(self, job: str, **place: Any) -> Json:
         """A job once it is done."""
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
+
+        def read() -> Json:
             (found,) = self.ok("jobs", job_id=job, **place)["jobs"]
-            if found["status"] in ("done", "failed"):
-                told: Json = found
-                return told
-        raise AssertionError(f"{job} is not done")
+            return dict(found)
+
+        return wait_for(read, lambda found: found["status"] in ("done", "failed"))
 
     def waiting_for_model(self) -> list[Json]:
         """The jobs that wait because a model could not be asked, once there are any."""
-        until = time.monotonic() + 60
-        while time.monotonic() < until:
-            found: list[Json] = self.ok("jobs", status="waiting")["jobs"]
-            if found:
-                return found
-        raise AssertionError("no job waits")
+        return wait_for(lambda: list(self.ok("jobs", status="waiting")["jobs"]), bool)
 
     def everything(self) -> list[Json]:
         """All that is stored: what must be the same after a refusal."""

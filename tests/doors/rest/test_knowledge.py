@@ -724,7 +724,7 @@ def test_a_search_that_finds_nothing_near_enough_says_how_the_nearest_are_had(ap
     add(api, "# Houses\n\n" + "\n\n".join(f"## Part {n}\n\n{line}" for n, line in enumerate(lines)))
 
     def ask(**more: Any) -> Json:
-        asked = {"query": "shopping centre work place called home", **more}
+        asked = {"query": "municipal archive audit ledger quorum bylaw clerk docket gavel proxy statute called", **more}
         told: Json = api.client.post(f"{AT}/search", json=asked).json()
         return told
 

@@ -221,9 +221,11 @@ def test_a_radius_drops_what_is_too_far_off(topics: Api, method: str) -> None:
     near = ids(topics.search("climbing in Yosemite", method=method, top_k=100, radius=0.5))
     assert near == everything[:1]
     assert ids(topics.search("climbing in Yosemite", method=method, top_k=100, radius=1.0)) == []
-    assert ids(topics.search("climbing in Yosemite", method=method, top_k=100, radius=0.0)) == everything
+    assert set(ids(topics.search("climbing in Yosemite", method=method, top_k=100, radius=0.0))) == set(everything)
     if method != "agentic":  # which goes on to what the first answers name
-        assert ids(topics.search("climbing in Yosemite", method=method)) == near  # -1 has a radius of its own
+        usual = ids(topics.search("climbing in Yosemite", method=method))  # -1 leaves out what is not likely
+        assert usual[:1] == near
+        assert len(usual) < len(everything)
 
 
 @pytest.mark.requirement("search.radius-caller")
@@ -414,7 +416,11 @@ def test_a_search_that_finds_nothing_says_that_messages_wait(api: Api) -> None:
 def test_a_search_that_finds_nothing_near_enough_says_how_the_nearest_are_had(api: Api, method: str) -> None:
     for n, topic in enumerate(TOPICS * 3):
         api.told(f"{topic} It is {n}.", session=f"s{n}", at=T + n * DAY)
-    asked = {"user_id": "alice", "query": "shopping centre work place called home", "method": method}
+    asked = {
+        "user_id": "alice",
+        "query": "municipal archive committee audit ledger quorum bylaw clerk docket gavel proxy statute called",
+        "method": method,
+    }
 
     def notes(**more: Any) -> list[str]:
         answer = api.post("search", {**asked, **more}).json()

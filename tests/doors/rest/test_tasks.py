@@ -7,7 +7,6 @@ import json
 import re
 import signal
 import threading
-import time
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,6 +24,7 @@ from cofio.doors.web.tokens import Tokens
 from cofio.embed.hashed import HashedEmbedder
 
 from ...conftest import BackendUnderTest
+from ...waiting import wait_for
 from .conftest import CLIMBING, COFFEE, DAY, MINUTE, Api, T, enveloped, failed, said, serving
 from .test_process import Start, ask, check_whole, start
 
@@ -357,10 +357,8 @@ def test_what_was_queued_survives_a_kill_and_is_carried_out_once_and_in_order(
 
 
 def _finished(connection: http.client.HTTPConnection, task: str) -> dict[str, Any]:
-    until = time.monotonic() + 60
-    while time.monotonic() < until:
+    def read() -> dict[str, Any]:
         connection.request("GET", f"/api/v2/tasks/{task}")
-        told: dict[str, Any] = json.loads(connection.getresponse().read())["data"]
-        if told["status"] in ("success", "failed"):
-            return told
-    raise AssertionError(f"{task} is not finished")
+        return dict(json.loads(connection.getresponse().read())["data"])
+
+    return wait_for(read, lambda found: found["status"] in ("success", "failed"))

@@ -238,11 +238,11 @@ def test_a_stream_that_another_worker_holds_stands_open_and_ends_with_its_client
 
 
 @ABOUT_PROCESSES
-@pytest.mark.parametrize("session", ["", "x", "-0", "-1", "abc-7", "abc-2", "abc-999999", "abc--1", "é-1", "a" * 5000])
-def test_a_session_that_there_is_not_is_not_found(connections: Connections, session: str) -> None:
-    for connection in connections[1].values():
-        status, _, text = ask(connection, "/mcp", TOOLS, Mcp_Session_Id=session.encode().decode("latin-1"))
-        assert status in (400, 404), text
+def test_a_session_that_there_is_not_is_not_found(connections: Connections) -> None:
+    for session in ("", "x", "-0", "-1", "abc-7", "abc-2", "abc-999999", "abc--1", "é-1", "a" * 5000):
+        for connection in connections[1].values():
+            status, _, text = ask(connection, "/mcp", TOOLS, Mcp_Session_Id=session.encode().decode("latin-1"))
+            assert status in (400, 404), (session, text)
 
 
 async def use_tools(address: str, mode: Literal["auto", "legacy"], number: int) -> None:
@@ -291,7 +291,7 @@ def test_clients_of_the_sdk_are_served_by_all_workers(start: Start, mode: Litera
 
     anyio.run(use)
     code, log = server.end()
-    assert (code, len(log.splitlines())) == (0, 2), log
+    assert (code, len(log.splitlines())) == (0, 3), log
 
 
 @ABOUT_PROCESSES

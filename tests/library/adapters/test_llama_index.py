@@ -225,7 +225,7 @@ def test_a_block_recalls_a_scope_that_it_is_given(memory: Engine) -> None:
     for nothing in (None, [], [ChatMessage(role=ASSISTANT, content="keeper")], user("")):
         assert wait(block.aget(nothing, session_id="ada")) == ""
     assert wait(CofioMemoryBlock(memory).aget(user("keeper"))) == ""
-    assert "Tove" in wait(block.aget(user("word " * 5000 + "keeper"), session_id="ada"))
+    assert "Tove" in wait(block.aget(user("word " * 5000 + "keeper Tove staff"), session_id="ada"))
 
 
 @pytest.mark.requirement("llama.recall")

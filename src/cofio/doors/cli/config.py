@@ -25,16 +25,17 @@ if TYPE_CHECKING:
     from ...backends.interface import SharedValues
 
 MEANINGS = {
-    "embedder": 'What makes vectors: "minilm", "remote" (an OpenAI-compatible endpoint), "none".',
+    "embedder": 'What makes vectors: "minilm", "multilingual", "remote" (an OpenAI-compatible endpoint), "none".',
     "embed_url": 'The endpoint of the "remote" embedder, as "https://api.openai.com/v1".',
     "embed_model": 'Its model, as "text-embedding-3-small".',
     "embed_key": "Its key. Better in the variable COFIO_EMBED_KEY, together with COFIO_EMBED_URL.",
     "models": 'The folder that models are kept in; "" is cofio/models in your cache folder.',
     "fetch_model": "Fetch the model by itself, in the background, when it is first wanted and not there.",
+    "token_codes": "Compare texts word by word, too, by codes of at most 3 KB a record; only with minilm.",
     "sync": '"full": what is acknowledged survives a power cut. "normal": a crash of the process only.',
     "pool_size": "How many connections a process has to a store on PostgreSQL at most, from 2 to 100.",
     "fusion": 'How the two rankings become one: "convex" or "rrf".',
-    "floor": "The least relevance, 0 to 1, that a hit must have when the query does not say.",
+    "floor": "The least score, 0 to 1, that the best hit must have when the query does not say.",
     "background": "Index and embed in a background thread.",
     "host": "Where `cofio serve` listens; an address that others can reach needs a token.",
     "port": "The port of `cofio serve`; 0 takes a free one.",

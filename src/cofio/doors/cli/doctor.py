@@ -7,25 +7,25 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...engine.opening import exists, find_loss
-from ...system.disk import has_permissions
+from ...engine.opening import exists
 from ...values.errors import Unavailable
 from ...values.query import MAX_LIST, AllOf, Where
 from ...values.records import Kind
 from ...values.scopes import CONVERSATIONS
 from ...values.stats import Stats
+from ..display import render_size
+from ..store_checks import find_faults_around, find_vault_faults
 from ..web.tokens import Tokens
-from . import vault_commands
 from .context import count_waiting, load_settings, open_memory
-from .terminal import Bar, Checkup, choose_output, render_count, render_record_count, render_size
+from .terminal import Bar, Checkup, choose_output, render_count, render_record_count
 from .visibility import count_internal
 
 if TYPE_CHECKING:
     from ...config.address import StoreAddress
     from ...config.settings import Settings
+    from ...embed.model_files import Model
     from ...engine.engine import Engine
 
-LEAST_SPACE = 100_000_000  # bytes; with less than this left on the disk, the doctor says so
 DATABASES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 
 
@@ -79,7 +79,8 @@ def reindex(args: Namespace) -> int:
     with open_memory(args) as engine:
         if args.vectors and engine.embedder() is None and engine.settings.embedder != "none":
             # Else every vector would be thrown away, with nothing to make new ones.
-            raise Unavailable("there is no model to embed with, so nothing was changed: run `cofio model install`")
+            command = _choose_model(engine.settings).command
+            raise Unavailable(f"there is no model to embed with, so nothing was changed: run `{command}`")
         count = engine.count()
         with Bar("words", expect=count if args.vectors else count_waiting(engine)) as bar:
             engine.reindex(bar, vectors=args.vectors)
@@ -105,7 +106,7 @@ def check_memory(args: Namespace) -> int:
         with open_memory(args) as engine, Bar("checking") as bar:
             within = engine.check(bar)
             tokens = Tokens(engine.shared_values or home)
-            problems = faults = _find_faults_around(address, tokens) + vault_commands.find_faults(engine, home) + within
+            problems = faults = find_faults_around(address, tokens) + find_vault_faults(engine, home) + within
             fix = args.fix and not engine.read_only
             if args.fix and not fix:
                 warnings.append("nothing can be mended: the memory is read-only here")
@@ -114,7 +115,7 @@ def check_memory(args: Namespace) -> int:
                 tokens.make_private()
                 if within:
                     engine.reindex(bar)
-                problems = _find_faults_around(address, tokens) + vault_commands.find_faults(engine, home)
+                problems = find_faults_around(address, tokens) + find_vault_faults(engine, home)
                 problems += engine.check(bar)
                 mended = [fault for fault in faults if fault not in problems]
             if fix:
@@ -135,8 +136,8 @@ def check_memory(args: Namespace) -> int:
     except Unavailable as error:
         if not exists(address):
             raise
-        problems = [*(problems or _find_faults_around(address, Tokens(home))), str(error)]
-    state = read_state(settings.models_folder)
+        problems = [*(problems or find_faults_around(address, Tokens(home))), str(error)]
+    state = read_state(settings.models_folder, _choose_model(settings))
     words = {"ready": "installed", "missing": "not installed", "fetching": f"being fetched ({state.percent})"}
     words |= {"failed": f"not installed: {state.reason}", "unreadable": state.reason}
     facts["model"] = words[state.kind]
@@ -184,36 +185,22 @@ def _describe_llm(engine: Engine, settings: Settings) -> str:
     return f"{settings.llm_model}, {len(jobs):,} stretches of conversation wait for it{why}"
 
 
-def _find_faults_around(address: StoreAddress, tokens: Tokens) -> list[str]:
-    """What is wrong around the memory rather than in it."""
-    faults, home = list[str](), address.home
-    if not home.exists():  # as on a machine from which the database was not used yet
-        return faults
-    mode, free = home.stat().st_mode & 0o777, shutil.disk_usage(home).free
-    if mode & 0o077 and has_permissions():
-        faults.append(f"others may look into {home}: its permissions are {mode:04o}, not 0700")
-    if free < LEAST_SPACE:
-        faults.append(f"the disk of {home} has only {render_size(free)} left; free some space")
-    return [*faults, *filter(None, [find_loss(address)]), *tokens.check()]
-
-
 def manage_model(args: Namespace) -> int:
-    """See to the model."""
+    """See to a model: the one that is named, else the one that the settings want."""
     from ...embed.install import install
-    from ...embed.minilm import ID
     from ...embed.provision import follow, forget, read_state
 
     _, settings = load_settings(args)
-    models = settings.models_folder
-    state = read_state(models)
+    models, model = settings.models_folder, _choose_model(settings, args.name)
+    state = read_state(models, model)
     there = state.kind == "ready"
-    occupied = _measure(models / ID) if there else 0
+    occupied = _measure(models / model.id) if there else 0
     if args.verb == "status":
         message = {
-            "ready": f"{ID} is installed in {models} ({render_size(occupied)})",
-            "fetching": f"{ID} is being fetched into {models} ({state.percent})",
-            "failed": f"{ID} is not in {models}: {state.reason}",
-            "missing": f"{ID} is not in {models}: run `cofio model install`",
+            "ready": f"{model.id} is installed in {models} ({render_size(occupied)})",
+            "fetching": f"{model.id} is being fetched into {models} ({state.percent})",
+            "failed": f"{model.id} is not in {models}: {state.reason}",
+            "missing": f"{model.id} is not in {models}: run `{model.command}`",
             "unreadable": state.reason,
         }[state.kind]
     else:
@@ -224,16 +211,26 @@ def manage_model(args: Namespace) -> int:
                 bar(stage, round(100 * share), 100)
 
             if source is None and not args.force:
-                follow(models, report)
-            install(models, source=source, force=args.force, progress=report)
-        forget(models)
-        message = f"{ID} {'was already' if there and not args.force else 'is now'} installed in {models}"
-        there, state, occupied = True, read_state(models), _measure(models / ID)
+                follow(models, report, model)
+            install(models, model, source=source, force=args.force, progress=report)
+        forget(models, model)
+        message = f"{model.id} {'was already' if there and not args.force else 'is now'} installed in {models}"
+        if args.name and args.name != settings.embedder:
+            message += f"; COFIO_EMBEDDER={args.name} uses it"
+        there, state, occupied = True, read_state(models, model), _measure(models / model.id)
     choose_output(as_json=args.json).print_done(
-        message, model=ID, installed=there, state=state.kind, share=round(state.share, 2), reason=state.reason or None,
-        folder=str(models / ID), bytes=occupied, embedder=settings.embedder,
+        message, model=model.id, installed=there, state=state.kind, share=round(state.share, 2),
+        reason=state.reason or None, folder=str(models / model.id), bytes=occupied, embedder=settings.embedder,
     )  # fmt: skip
     return 0
+
+
+def _choose_model(settings: Settings, name: str | None = None) -> Model:
+    """The model of that name, else the one that the settings want, else the one that they want by default."""
+    from ...embed.model_files import DEFAULT
+    from ...embed.models import MODELS
+
+    return MODELS.get(name or settings.embedder) or MODELS[DEFAULT]
 
 
 def _measure(folder: Path) -> int:

@@ -19,13 +19,12 @@ from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-from ...conversations.edits import apply_edit
+from ...conversations.edits import apply_words
 from ...conversations.mirror import apply_mirrored
 from ...secrets.policy import admit
 from ...values.changes import Edit
 from ...values.errors import CofioError, Invalid, NotFound, Unavailable
 from ...values.records import Json, Kind, Record
-from ...values.scopes import CONVERSATIONS
 from . import vault_commands
 from .argument_values import split_tags
 from .context import FEW, load_settings, open_memory, settle
@@ -237,7 +236,7 @@ def _change(args: Namespace, record: Record, changes: Mapping[str, Json]) -> int
     with open_memory(args) as engine:
         left = "the files of the vault may not say what was edited"
         with vault_commands.follow_vault(args, engine, left=left) as vault:
-            change = Edit(id=record.id, fields=_build_fields(record, changes), if_version=record.version)
+            change = Edit(id=record.id, fields=apply_words(record, changes), if_version=record.version)
             (answer,) = apply_mirrored(engine, vault, [change])
         assert isinstance(answer, Record)
         short = engine.abbreviate([record.id])[record.id]
@@ -248,18 +247,3 @@ def _change(args: Namespace, record: Record, changes: Mapping[str, Json]) -> int
         sys.stdout.flush()
         settle(engine, limit=FEW)
     return 0
-
-
-def _build_fields(record: Record, changes: Mapping[str, Json]) -> dict[str, object]:
-    """The changes as the record has them; of what was extracted, extraction then leaves alone what a person wrote."""
-    fields: dict[str, object] = dict(changes)
-    if isinstance(tags := changes.get("tags"), list):
-        fields["tags"] = tuple(tags)
-    if record.scope not in CONVERSATIONS or not isinstance(record.data, dict):
-        return fields
-    if record.kind is Kind.FACT and "text" in changes:
-        return fields | apply_edit(record, {"content": changes["text"]})
-    if record.kind is Kind.EPISODE and changes.keys() & {"title", "text"}:
-        edited_fields = {"subject": changes.get("title"), "episode": changes.get("text")}
-        return fields | apply_edit(record, {name: value for name, value in edited_fields.items() if value})
-    return fields

@@ -13,9 +13,16 @@ _NEARNESS = ((0.6, "very close to"), (0.45, "close to"), (0.3, "loosely related 
 _SURROUNDINGS = {
     "window": "What was said just before or after it holds words of the query.",
     "neighbours": "What was said just before or after it fits, too.",
-    "author": "The query names who said it.",
-    "date": "It is from the time that the query asks about.",
+    "reply": "It comes right after a question like this one.",
     "session": "The conversation that it is part of fits.",
+    "author": "The query names who said it.",
+    "asker": "Whoever asks said it.",
+    "date": "It is from the time that the query asks about, or speaks of it.",
+    "tokens": "Word by word, it is like the query.",
+    "exact": "It holds a name or a quotation of the query as it stands there.",
+    "adjacent": "Words that follow each other in the query follow each other in it.",
+    "question": "It asks something itself.",
+    "length": "It says more than a word or two.",
     "children": "Something that belongs to it, as a fact or a message, fits best.",
 }
 _BETWEEN = re.compile(r"[\s!\"$%&()*,./:;<=>?@\[\\\]^_`{|}~-]+")
@@ -26,9 +33,7 @@ def explain(hit: Hit, page: Page, query: str, *, verbose: bool = False) -> list[
     sentences = [_explain_words(hit, page, query)] if page.searched.mode != "semantic" else []
     if hit.why.semantic is not None:
         sentences.append(_explain_meaning(hit.why.semantic, page))
-    sentences += [
-        _SURROUNDINGS.get(name, f"Its {name} adds to it.") for name, gain in hit.why.context.items() if gain > 0
-    ]
+    sentences += [_SURROUNDINGS[name] for name, gain in hit.why.context.items() if gain > 0]
     return [*sentences, *_render_numbers(hit)] if verbose else sentences
 
 

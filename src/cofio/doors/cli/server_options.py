@@ -56,8 +56,8 @@ def _add_animus(commands: Commands) -> None:
 def _add_serve(commands: Commands) -> None:
     serve = commands.add(
         "serve",
-        "Serve the memory over HTTP: MCP at /mcp, REST under /api/v2/memory, checkpoints at /threads/, "
-        "Claude's memory tool at /api/v1/memory-tool.",
+        "Serve the memory over HTTP: a page for people at /, MCP at /mcp, REST under /api/v2/memory, checkpoints at "
+        "/threads/, Claude's memory tool at /api/v1/memory-tool.",
         "cofio serve\ncofio serve --port 9000\ncofio token add laptop && cofio serve --host 0.0.0.0",
         run="servers:serve_http",
     )
@@ -94,9 +94,9 @@ def _add_token(commands: Commands) -> None:
         "cofio token add laptop\ncofio token add dashboard --app shop --read-only",
     )
     add.add_argument("name", metavar="NAME", help="whose it is, to know it by later")
-    add.add_argument("--app", help="good for this app alone, and for nothing but the REST API")
+    add.add_argument("--app", help="good for this app alone, at the REST API and on the page")
     add.add_argument("--project", help="good for this project of the app alone")
-    add.add_argument("--read-only", action="store_true", help="good for reading alone, and nothing but the REST API")
+    add.add_argument("--read-only", action="store_true", help="good for reading alone, at the REST API and on the page")
     verbs.add("list", "Show the tokens' names, when they were made and what they are good for.", "cofio token list")
     remove = verbs.add("rm", "End a token: whoever shows it is turned away from now on.", "cofio token rm laptop")
     remove.add_argument("name", metavar="NAME", help="the token's name")

@@ -107,7 +107,8 @@ def _announce(args: Namespace, address: StoreAddress, url: str) -> None:
     rest = f"{url}/api/v2/memory"
     choose_output(as_json=args.json).print_done(f"{url}/mcp", url=url, mcp=f"{url}/mcp", rest=rest, store=str(address))
     sys.stdout.flush()
-    note(f"the memory in {address} is served over MCP at the address above, and over REST under {rest}; Ctrl-C ends it")
+    note(f"open {url}/ in a browser to see the memory in {address}")
+    note(f"it is served over MCP at the address above, and over REST under {rest}; Ctrl-C ends it")
 
 
 def serve_animus(args: Namespace) -> int:

@@ -446,15 +446,6 @@ def render_record_count(count: int) -> str:
     return "1 record" if count == 1 else f"{count:,} records"
 
 
-def render_size(count: float) -> str:
-    """A number of bytes in the unit that a person would use."""
-    for unit in ("B", "KB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:,.0f} {unit}" if unit == "B" else f"{count:,.1f} {unit}"
-        count /= 1000
-    return f"{count:,.1f} TB"
-
-
 def _print_line(*values: object) -> None:
     print("\t".join(" ".join(str(value).split()) for value in values))
 

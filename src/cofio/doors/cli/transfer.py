@@ -11,12 +11,13 @@ from argparse import Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, BinaryIO, TextIO, cast
 
 from ...config.address import StoreAddress
 from ...config.suggestions import suggest
-from ...engine.opening import copy_store
+from ...engine.opening import copy_store, resolve_store
 from ...system.atomic_files import replace_path
 from ...text.jsonl import read_line, write_line
 from ...values.errors import Invalid, Unavailable
@@ -36,9 +37,14 @@ LONGEST_LINE = 64_000_000  # bytes; a record at all its limits is far shorter
 
 def backup(args: Namespace) -> int:
     """Copy the memory."""
+    from ..store_checks import note_backup
+
     check_text("target", args.target, MAX_PATH, empty=False)
     with open_memory(args) as engine, Bar("copy") as bar:
         target = engine.backup(Path(args.target).expanduser(), bar)
+        is_writable = not engine.read_only
+    if is_writable:
+        note_backup(resolve_store(args.store).home, target.absolute(), datetime.now(UTC))
     choose_output(as_json=args.json).print_done(f"copied the memory to {target}", backup=str(target))
     return 0
 

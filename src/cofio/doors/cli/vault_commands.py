@@ -85,20 +85,6 @@ def follow_vault(
             vault.close()
 
 
-def find_faults(engine: Engine, store: Path) -> list[str]:
-    """What is wrong between a memory and its vault, if it has one."""
-    from ...vault.journal import JournalError
-    from ...vault.lifecycle import find_detachment
-
-    try:
-        why = find_detachment(engine, store)
-    except (OSError, JournalError) as error:
-        return [f"the vault cannot be looked at: {error}"]
-    except Unavailable as error:
-        return [str(error)]
-    return [why] if why else []
-
-
 def _report_status(args: Namespace, vault: Vault) -> int:
     files, now = vault.journal.list_files(), vault.list_stamps()
     changed: list[Json] = [*sorted(name for name in {**files, **now} if files.get(name) != now.get(name))]

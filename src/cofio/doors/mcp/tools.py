@@ -168,9 +168,11 @@ def _explain(engine: Engine, page: Page) -> str:
 
 
 def _explain_model(engine: Engine) -> str:
-    from ...embed.provision import read_state  # not before it is needed
+    from ...embed.models import MODELS  # not before it is needed
+    from ...embed.provision import read_state
 
-    state = read_state(engine.settings.models_folder) if engine.settings.embedder == "minilm" else None
+    model = MODELS.get(engine.settings.embedder)
+    state = read_state(engine.settings.models_folder, model) if model else None
     if state is None or state.kind == "ready":
         return "there is no model for meaning; `cofio doctor` tells why"
     return str(state)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -39,7 +39,7 @@ Every address below `{VERSIONS[0]}` is also there below `{VERSIONS[1]}`. Answers
 and failures as `{{"request_id", "error"}}`. Where there are tokens, send one as `Authorization: Bearer TOKEN`.
 
 The same server has other doors to the same memory: MCP at `/mcp`, Claude's memory tool at `/api/v1/memory-tool`, \
-agents' checkpoints at `/threads/`, and numbers for Prometheus at `/metrics`."""
+agents' checkpoints at `/threads/`, numbers for Prometheus at `/metrics`, and a page for people at `/`."""
 _FAILURES = {
     "400": "The request is not HTTP as it should be.",
     "401": "A token is needed.",
@@ -81,14 +81,26 @@ class ErrorEnvelope(BaseModel):
     error: ErrorBody = Field(description="What went wrong.")
 
 
-def make_routes(*, public: bool = True) -> list[Route]:
-    """The addresses of the description; where it is not `public`, they say how it could be."""
+def make_routes(*, public: bool = True, describe_others: Callable[[], Mapping[str, Any]] = dict) -> list[Route]:
+    """The addresses of the description; where it is not `public`, they say how it could be.
+
+    `describe_others` returns the paths of the server's other calls, which stand behind those of the API.
+    """
+
+    @cache
+    def build_whole() -> dict[str, Any]:
+        document = build_document()
+        return {**document, "paths": {**document["paths"], **describe_others()}}
+
+    @cache
+    def render_description() -> str:
+        return render_page(build_whole(), SCHEMA)
 
     async def serve_schema(_: Request) -> Response:
-        return JSONResponse(build_document())
+        return JSONResponse(build_whole())
 
     async def serve_page(_: Request) -> Response:
-        return HTMLResponse(_render_description(), headers={"Content-Security-Policy": POLICY})
+        return HTMLResponse(render_description(), headers={"Content-Security-Policy": POLICY})
 
     async def refuse(_: Request) -> Response:
         raise HTTPException(404, OFF)
@@ -96,11 +108,6 @@ def make_routes(*, public: bool = True) -> list[Route]:
     return [
         Route(path, (serve_schema if path == SCHEMA else serve_page) if public else refuse) for path in (SCHEMA, *PAGES)
     ]
-
-
-@lru_cache(maxsize=1)
-def _render_description() -> str:
-    return render_page(build_document(), SCHEMA)
 
 
 @lru_cache(maxsize=1)

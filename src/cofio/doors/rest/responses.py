@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from ...conversations.message_records import decode_message, fields
 from ...conversations.projects import public_id
-from ...conversations.retrieval import MemoryHit, score
+from ...conversations.retrieval import MemoryHit
 from ...values.records import Json, Kind, Record
 from ...values.times import from_millis
 from .replies import Data
@@ -299,7 +299,7 @@ class ResponseRenderer:
 
     def render_found_episode(self, episode: MemoryHit) -> Data:
         """An episode among the hits of a search."""
-        facts = [{**self.render_fact(hit.record), "score": score(hit)} for hit in episode.facts]
+        facts = [{**self.render_fact(hit.record), "score": hit.score} for hit in episode.facts]
         return {**self.render_episode(episode.record), "score": episode.score, "atomic_facts": facts}
 
     def render_profile(self, record: Record) -> Data:

@@ -15,13 +15,17 @@ from ...system.processes import make_shared_memory, read_steady_clock
 
 COUNTS_SIZE = 2**20  # bytes of the counts of one process; pages that are not used take no memory
 _PER_PROCESS = 8  # numbers of each process
-_PROCESS, _CONNECTIONS, _BUSY_THREADS, _TASKS_SENT, _TASKS_RECEIVED, _SESSIONS = range(6)
+_PROCESS, _CONNECTIONS, _BUSY_THREADS, _TASKS_SENT, _TASKS_RECEIVED, _SESSIONS, _WATCHERS, _SEARCHES = range(8)
 _SHARED = (MAX_WORKERS + 1) * _PER_PROCESS
 _PARENT, _WAKE, _TASKS, _HEARTBEAT, _INCOMPLETE, _REPORT_TURN, *_REPORT_LENGTHS = range(_SHARED, _SHARED + 8)
 _STORE = _SHARED + 8  # and the one after it
 _NUMBERS = _SHARED + 10
 REPORT_SIZE = 4096  # bytes of one report of the background process; there is room for two, the last one and the next
-_SIZE = 8 * _NUMBERS + 2 * REPORT_SIZE
+SEARCHES, SEARCH_SIZE = 32, 2048  # the last searches of each worker, and the bytes that there are for one
+_SEARCH_HEAD = 16  # bytes before each: which search of its worker it is, and its length
+_SEARCH_START = 8 * _NUMBERS + 2 * REPORT_SIZE
+_SEARCH_ROOM = _SEARCH_HEAD + SEARCH_SIZE
+_SIZE = _SEARCH_START + MAX_WORKERS * SEARCHES * _SEARCH_ROOM
 _END = 0  # where in the counts of a process it says how long they are
 _ENTRY = 16  # bytes of an entry before its name: the length of the name, and the value
 
@@ -34,6 +38,7 @@ class Board:
         self.workers = workers
         self._bytes = memoryview(mmap.mmap(memory, _SIZE))
         self._numbers = self._bytes[: 8 * _NUMBERS].cast("q")
+        self._heads = self._bytes.cast("q")
 
     @staticmethod
     def make() -> int:
@@ -64,7 +69,7 @@ class Board:
         self._numbers[start + _PROCESS] = process
         if process:
             return
-        for at in (_CONNECTIONS, _BUSY_THREADS, _SESSIONS):
+        for at in (_CONNECTIONS, _BUSY_THREADS, _SESSIONS, _WATCHERS):
             self._numbers[start + at] = 0
         # A task that a process was telling or hearing of when it was killed would be counted for ever. What is set is
         # what that process wrote, which no one else writes.
@@ -169,6 +174,40 @@ class Board:
             report = bytes(self._bytes[start : start + self._numbers[_REPORT_LENGTHS[turn % 2]]])
             if self._numbers[_REPORT_TURN] == turn:  # else the next but one may be written over it
                 return report
+
+    def set_watchers(self, number: int, count: int) -> None:
+        """Note how many pages a worker has open that show what is searched for."""
+        self._numbers[number * _PER_PROCESS + _WATCHERS] = count
+
+    def has_watchers(self) -> bool:
+        """Whether a page is open that shows what is searched for."""
+        return any(self._numbers[number * _PER_PROCESS + _WATCHERS] > 0 for number in range(self.workers))
+
+    def add_search(self, number: int, search: bytes) -> None:
+        """Put down a search that a worker has made, no longer than `SEARCH_SIZE`, in the place of its oldest."""
+        count = self._numbers[number * _PER_PROCESS + _SEARCHES] + 1
+        head, start = self._find_search(number, count)
+        self._heads[head] = 0  # so that none reads it meanwhile
+        self._bytes[start : start + len(search)] = search
+        self._heads[head + 1] = len(search)
+        self._heads[head] = count
+        self._numbers[number * _PER_PROCESS + _SEARCHES] = count
+
+    def read_searches(self, number: int, after: int) -> tuple[int, list[bytes]]:
+        """The searches of a worker after the first `after` of them, as far as they are still there; and their count."""
+        count = self._numbers[number * _PER_PROCESS + _SEARCHES]
+        searches = []
+        for each in range(max(after, count - SEARCHES) + 1, count + 1):
+            head, start = self._find_search(number, each)
+            search = bytes(self._bytes[start : start + self._heads[head + 1]])
+            if self._heads[head] == each:  # else another was written over it meanwhile
+                searches.append(search)
+        return count, searches
+
+    def _find_search(self, number: int, count: int) -> tuple[int, int]:
+        """Where the numbers before a search are, and where it begins itself."""
+        place = _SEARCH_START + (number * SEARCHES + count % SEARCHES) * _SEARCH_ROOM
+        return place // 8, place + _SEARCH_HEAD
 
     def beat(self) -> None:
         """Note that the background process is alive."""

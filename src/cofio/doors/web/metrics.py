@@ -7,8 +7,8 @@ from bisect import bisect_left
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import accumulate
-from typing import TypeAlias
+from itertools import accumulate, pairwise
+from typing import NamedTuple, Protocol
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -40,7 +40,25 @@ REQUESTS = "cofio_http_requests", "Requests by method, path and status."
 DURATIONS = "cofio_http_request_duration_seconds", "How long requests took."
 WAITING = "cofio_http_waiting", "Calls that wait for a thread, by door."
 REFUSED = "cofio_http_refused", "Calls that were refused because too many waited, by door."
-_Counter: TypeAlias = Callable[[str, str, int, float], None]
+
+
+class PathDurations(NamedTuple):
+    """How long the requests of one method and path took."""
+
+    method: str
+    path: str
+    buckets: tuple[int, ...]
+    """How many took at most as long as each of `BUCKETS`, and longer than the one before; the last longer than all."""
+    seconds: float
+    """What they took together."""
+
+
+class _Counter(Protocol):
+    """Counts requests."""
+
+    def __call__(self, method: str, path: str, status: int, seconds: float) -> None: ...
+
+    def read_durations(self) -> list[PathDurations]: ...
 
 
 class Metrics:
@@ -73,7 +91,7 @@ class Metrics:
         else:
             self._registry.register(_ProcessesCollector(member.board))
             self._registry.register(_CountsCollector(member.counts))
-            self._count = _SharedCounter(member.own_counts)
+            self._count = _SharedCounter(member.own_counts, member.counts)
         self._workers = Workers(1, "cofio-metrics")
         self._paths: frozenset[str] = frozenset()
         self._patterns: dict[str, re.Pattern[str]] = {}
@@ -93,6 +111,10 @@ class Metrics:
             path = self._find_label(path)
         method = method if method in METHODS else "other"
         self._count(method, path, status, seconds)
+
+    def read_durations(self) -> list[PathDurations]:
+        """How long requests took, by method and path, in all processes of the server."""
+        return self._count.read_durations()
 
     def _find_label(self, path: str) -> str:
         matches = (route_path for route_path, pattern in self._patterns.items() if pattern.match(path))
@@ -168,17 +190,48 @@ class _OwnCounter:
         self._requests.labels(method, path, str(status)).inc()
         self._durations.labels(method, path).observe(seconds)
 
+    def read_durations(self) -> list[PathDurations]:
+        """How long requests took."""
+        cumulative: dict[tuple[str, str], list[float]] = {}
+        seconds: dict[tuple[str, str], float] = {}
+        for family in self._durations.collect():
+            for sample in family.samples:
+                key = sample.labels["method"], sample.labels["path"]
+                if sample.name.endswith("_bucket"):
+                    cumulative.setdefault(key, []).append(sample.value)
+                elif sample.name.endswith("_sum"):
+                    seconds[key] = sample.value
+        return [
+            PathDurations(*key, tuple(int(high - low) for low, high in pairwise([0.0, *counts])), seconds.get(key, 0.0))
+            for key, counts in cumulative.items()
+        ]
+
 
 class _SharedCounter:
     """Counts requests where the other processes of the server can read it."""
 
-    def __init__(self, counts: SharedCounts) -> None:
+    def __init__(self, counts: SharedCounts, all_counts: Sequence[SharedCounts]) -> None:
+        """`counts` are those of this process."""
         self._counts = counts
+        self._all_counts = all_counts
 
     def __call__(self, method: str, path: str, status: int, seconds: float) -> None:
         self._counts.add(f"requests\t{method}\t{path}\t{status}")
         self._counts.add(f"bucket\t{method}\t{path}\t{bisect_left(BUCKETS, seconds)}")
         self._counts.add(f"seconds\t{method}\t{path}", seconds)
+
+    def read_durations(self) -> list[PathDurations]:
+        """How long requests took in all processes."""
+        total: Tally[str] = Tally()
+        for each in self._all_counts:
+            total.update({name: value for name, value in each.read().items() if name.startswith(("bucket", "seconds"))})
+        found = []
+        for name, seconds in sorted(total.items()):
+            kind, method, path, *_ = name.split("\t")
+            if kind == "seconds":
+                counts = [total[f"bucket\t{method}\t{path}\t{index}"] for index in range(len(BUCKETS) + 1)]
+                found.append(PathDurations(method, path, tuple(map(int, counts)), seconds))
+        return found
 
 
 class LoadReport:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
+import threading
 from asyncio import AbstractEventLoop, TimerHandle, get_running_loop
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from time import monotonic
 from typing import Protocol
 
@@ -17,6 +18,20 @@ HEARTBEAT = 0.1  # seconds between two looks at how late the event loop is
 LATE = 0.5  # seconds; while the loop is later than that, no more calls wait than there are threads
 REFUSAL = "this server has more to do than it can do soon, and has done nothing of this: send it again in a moment"
 _log = logging.getLogger("cofio.serve")
+
+
+class _Thread(threading.local):
+    """What a thread knows of itself."""
+
+    door = ""
+
+
+_thread = _Thread()
+
+
+def get_current_door() -> str:
+    """The name of the door that the present thread is at work for; empty when it is for none."""
+    return _thread.door
 
 
 class Overload(RequestError):
@@ -95,9 +110,15 @@ class DoorLoad:
         """Whether the event loop is so late that calls have waited before they came this far."""
         return self._lag.seconds > LATE
 
-    def count_work(self) -> AbstractContextManager[None]:
-        """Count the present thread as one that is at work, meanwhile."""
-        return nullcontext() if self._threads is None else self._threads.work()
+    @contextmanager
+    def count_work(self) -> Iterator[None]:
+        """Count the present thread as one that is at work, meanwhile, and know by it which door it works for."""
+        _thread.door = self.door
+        try:
+            with nullcontext() if self._threads is None else self._threads.work():
+                yield
+        finally:
+            _thread.door = ""
 
     def add_queue(self, queue: Queue) -> None:
         """Count what waits in the queue, too."""

@@ -38,6 +38,9 @@ from ..mcp.http import Door as McpDoor
 from ..mcp.http import Handlers, OtherSessions, make_server, make_session_manager
 from ..mcp.surface import Surface
 from ..memory_tool import http as memory_tool
+from ..page import routes as page
+from ..page.session_cookie import read_cookies
+from ..page.view_types import PageServer
 from ..rest import http as rest
 from ..rest import openapi
 from ..rest.assistant import open_assistant
@@ -46,10 +49,13 @@ from .connections import LEAST_BODIES, MAX_BODIES, MAX_CONNECTIONS, Capacity, Co
 from .failures import RequestError, describe_failure, render_failure
 from .listener import check_exposure, is_address, is_local, open_listener, render_url
 from .logs import log_to_stderr, say
+from .membership import Membership
 from .metrics import Metrics
+from .open_streams import OpenStreams
 from .options import ServerOptions
 from .origins import Origin
 from .overload import ServerLoad
+from .search_log import BoardSearches, LocalSearches, SearchLog
 from .tokens import Token, Tokens, open_tokens
 from .tracing import RequestTracer
 from .workers import Workers
@@ -87,12 +93,14 @@ class Guard:
         origins: Iterable[Origin] = (),
         zone: tzinfo = UTC,
         clock: Callable[[], datetime] | None = None,
+        page_door: page.Door | None = None,
     ) -> None:
         """`hosts` are the names by which the server may be addressed; `strict`: a token is needed in any case.
 
         The token that was shown, or None, is `scope["state"]["token"]` to the doors. `zone` is the one of the times
         that are told. Pages may use the server if they are its own, as it is addressed, those of one of the `proxies`
-        before it (their names), or of one of the `origins`.
+        before it (their names), or of one of the `origins`. `page_door` renders what browsers are shown that are
+        refused; to it, `scope["state"]["is_own_origin"]` is whether a page of the server's own asks.
         """
         self._app = app
         self._zone = zone
@@ -103,6 +111,7 @@ class Guard:
         self._tokens = tokens
         self._strict = strict
         self._refresh: asyncio.Future[None] | None = None
+        self._page_door = page_door
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it with why not."""
@@ -114,10 +123,13 @@ class Guard:
                 await self._refresh_tokens()
             token = self._admit(scope)
         except RequestError as error:
-            await self._render_refusal(scope, error)(scope, receive, send)
+            response = await self._render_refusal(scope, error)
+            await response(scope, receive, send)
             return
         # In a copy: a server need not make one of what the lifespan left, and the next request is someone else's.
         state = {**scope.get("state", {}), "token": token}
+        if page.is_page(scope["path"]):
+            state["is_own_origin"] = self._is_own_origin(scope)
         await self._app({**scope, "state": state}, receive, send)
 
     async def _refresh_tokens(self) -> None:
@@ -155,11 +167,12 @@ class Guard:
             if not self._lets_in(origin, f"{scope.get('scheme', 'http')}://{hosts[0]}"):
                 sentence = f"pages of {origin} may not use this server; its owner can let them with --allow-origin"
                 raise RequestError(403, sentence)
-        if scope["path"] == HEALTH:
+        if scope["path"] == HEALTH or page.is_open(scope["path"]):
             return None
-        token = self._find_token(headers)
-        if token is not None and token.limits is not None and not _checks_tokens(scope["path"]):
-            raise RequestError(403, f"this token is limited to {token.limits}; it may use nothing but the REST API")
+        token = self._find_token(scope, headers)
+        if token is not None and token.limits is not None and not _checks_tokens(scope):
+            sentence = f"this token is limited to {token.limits}; it may use nothing but the REST API and the page"
+            raise RequestError(403, sentence)
         return token
 
     def _answers_to(self, name: str | None) -> bool:
@@ -169,17 +182,30 @@ class Guard:
     def _lets_in(self, origin: str, address: str) -> bool:
         """Whether pages of the origin may use the server, which is asked for at this address."""
         try:
-            page, own = Origin.parse(origin), Origin.parse(address)
+            return self._is_own(origin, address) or Origin.parse(origin) in self._origins
         except Invalid:
             return False
-        if page == own or page in self._origins:
-            return True
-        # A proxy may speak HTTPS, and ask for this server by another name.
-        return page.host in self._proxies and (page.is_default_port or page.port == own.port)
 
-    def _find_token(self, headers: Headers) -> Token | None:
-        """The token that is shown; None when there is none, and none is needed."""
+    def _is_own(self, origin: str, address: str) -> bool:
+        """Whether the origin is the server's own, as it is addressed or as a proxy before it is."""
+        asking, own = Origin.parse(origin), Origin.parse(address)
+        # A proxy may speak HTTPS, and ask for this server by another name.
+        return asking == own or (asking.host in self._proxies and (asking.is_default_port or asking.port == own.port))
+
+    def _is_own_origin(self, scope: Scope) -> bool:
+        """Whether a request says that it comes from a page of the server's own."""
+        headers = Headers(scope=scope)
+        origins = headers.getlist("origin")
+        try:
+            return len(origins) == 1 and self._is_own(origins[0], f"{scope.get('scheme', 'http')}://{headers['host']}")
+        except Invalid:
+            return False
+
+    def _find_token(self, scope: Scope, headers: Headers) -> Token | None:
+        """The token that is shown; None when there is none, and none is needed. The page keeps it in a cookie."""
         kind, _, text = headers.get("authorization", "").partition(" ")
+        if not kind and page.is_page(scope["path"]) and (cookie := read_cookies(scope).token):
+            kind, text = "bearer", cookie
         try:
             token = self._tokens.find(text.strip()) if kind.lower() == "bearer" else None
             if token is not None or not (self._strict or self._tokens.are_required):
@@ -193,8 +219,11 @@ class Guard:
             headers={"WWW-Authenticate": 'Bearer realm="cofio"' + (', error="invalid_token"' if kind else "")},
         )
 
-    def _render_refusal(self, scope: Scope, error: RequestError) -> JSONResponse:
+    async def _render_refusal(self, scope: Scope, error: RequestError) -> Response:
         """Return why not, in the form of the door that was asked for."""
+        is_seen = page.is_page(scope["path"]) and page.wants_html(scope)
+        if self._page_door is not None and is_seen and error.status != 421:
+            return await self._page_door.render_refusal(scope, error)
         if scope["path"] in ("/mcp", memory_tool.PATH):
             return JSONResponse({"error": str(error)}, error.status, error.headers)
         return render_failure(scope, error, self._zone, now=self._clock())
@@ -206,9 +235,12 @@ def _take_error(refresh: asyncio.Future[None]) -> None:
         refresh.exception()
 
 
-def _checks_tokens(path: str) -> bool:
-    """Whether the door that has the path holds tokens to their limits; no other is open to one that is limited."""
-    return rest.checks_tokens(path) or path.startswith(threads.PREFIX)  # where a token for reading may read
+def _checks_tokens(scope: Scope) -> bool:
+    """Whether the door that is asked for holds tokens to their limits; no other is open to one that is limited."""
+    path = scope["path"]
+    if rest.checks_tokens(path) or path.startswith(threads.PREFIX):  # where a token for reading may read
+        return True
+    return page.is_page(path) and (path != "/" or page.wants_html(scope))
 
 
 def _parse_host(address: str) -> str | None:
@@ -217,6 +249,23 @@ def _parse_host(address: str) -> str | None:
         return urlsplit(address).hostname
     except ValueError:
         return None
+
+
+class Home:
+    """Answers `/`: a browser with the page, and any other client with where the doors are."""
+
+    def __init__(self, page_door: page.Door | None) -> None:
+        self._page_door = page_door
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if self._page_door is not None and page.wants_html(scope):
+            await self._page_door.answer_home(scope, receive, send)
+            return
+        addresses = {
+            "mcp": "/mcp", "memory_tool": memory_tool.PATH, "rest": rest.PREFIX, "checkpoints": threads.PREFIX,
+        }  # fmt: skip
+        await JSONResponse({"name": "cofio", "version": __version__, **addresses})(scope, receive, send)
 
 
 def make_app(
@@ -235,13 +284,14 @@ def make_app(
     health: Callable[[], Mapping[str, Any]] = dict,
     load: ServerLoad | None = None,
     share_sessions: SessionSharing | None = None,
+    page_door: page.Door | None = None,
 ) -> ASGIApp:
     """The application: MCP and the `routes` of the other doors, the guard before them all, and an id for each request.
 
     The `calls` are routes too, at plain addresses: a POST there goes straight to its door, past the framework, which
     would cost as much as a short call does. Whatever begins with a key of `under` goes straight to the door there.
     `load` is what the doors were given, too. Where several processes serve, `share_sessions` puts before MCP what finds
-    the one that holds a session.
+    the one that holds a session. `page_door` is what browsers are shown.
     """
     load = load or ServerLoad()
     manager = make_session_manager(mcp)
@@ -254,12 +304,6 @@ def make_app(
         async with manager.run():
             with load.lag.measure():
                 yield
-
-    async def show_home(_: Request) -> JSONResponse:
-        addresses = {
-            "mcp": "/mcp", "memory_tool": memory_tool.PATH, "rest": rest.PREFIX, "checkpoints": threads.PREFIX,
-        }  # fmt: skip
-        return JSONResponse({"name": "cofio", "version": __version__, **addresses})
 
     health_workers = Workers(1, "cofio-health")
 
@@ -278,7 +322,7 @@ def make_app(
         return render_failure(request.scope, RequestError(error.status_code, error.detail, headers=error.headers), zone)
 
     all_routes = [
-        Route("/", show_home),
+        Route("/", Home(page_door), methods=["GET"]),
         Route(HEALTH, show_health),
         Route("/mcp", mcp_door),
         *routes,
@@ -297,8 +341,9 @@ def make_app(
         await (door or inner)(scope, receive, send)
 
     app: ASGIApp = Guard(
-        dispatch, hosts=hosts, tokens=tokens, strict=strict, proxies=proxies, origins=origins, zone=zone
-    )
+        dispatch, hosts=hosts, tokens=tokens, strict=strict, proxies=proxies, origins=origins, zone=zone,
+        page_door=page_door,
+    )  # fmt: skip
     if origins:  # whose browsers ask first, without a token, and show the page nothing unless they are told to
         app = CORSMiddleware(
             app, [str(origin) for origin in origins], ("GET", "POST", "PUT", "PATCH", "DELETE"), ("*",),
@@ -342,9 +387,12 @@ def run(options: ServerOptions, *, ready: Callable[[str], None]) -> int:
         door.jobs.resume()
         vault.watch(door.conversations)
         metrics = Metrics(lambda: memory.engine, None if assistant is None else assistant.spending, load)
-        application = build_application(options, memory, door, metrics, load, strict=strict, listener=listener)
+        streams = OpenStreams()
+        application = build_application(
+            options, memory, door, metrics, load, strict=strict, listener=listener, streams=streams
+        )
         announce = partial(ready, render_url(options.host, listener))
-        HttpServer(application, announce, door.stop_waiting).run(sockets=[listener])
+        HttpServer(application, announce, door.stop_waiting, streams=streams).run(sockets=[listener])
     return 0
 
 
@@ -358,8 +406,13 @@ def build_application(
     strict: bool,
     listener: socket.socket,
     share_sessions: SessionSharing | None = None,
+    member: Membership | None = None,
+    streams: OpenStreams | None = None,
 ) -> ASGIApp:
-    """Build the application of a server: every door on one memory, behind the guard."""
+    """Build the application of a server: every door on one memory, behind the guard.
+
+    `streams` is what ends the answers that do not end by themselves.
+    """
     settings, host, names = options.settings, options.host, options.names
     own = {host, listener.getsockname()[0]} | ({socket.gethostname()} if strict else set())
     surface = Surface(memory, allow_secrets=settings.allow_secrets, structured=settings.structured)
@@ -368,16 +421,28 @@ def build_application(
         memory.verify()
         return door.check_health()
 
+    tokens = Tokens(memory.engine.shared_values or options.address.home)
+    searches = SearchLog(LocalSearches() if member is None else BoardSearches(member.board, member.number))
+    searches.attach(memory.engine)
+    page_server = PageServer(
+        engine=lambda: memory.engine, address=options.address, settings=settings, conversations=door.conversations,
+        metrics=metrics, member=member, searches=searches, streams=streams,
+    )  # fmt: skip
+    page_door = page.Door(page_server, tokens, load)
     routes = [
+        *page_door.make_routes(),
         *memory_tool.make_routes(lambda: memory.engine, load),
-        *openapi.make_routes(public=(not strict) if settings.docs is None else settings.docs),
+        *openapi.make_routes(
+            public=(not strict) if settings.docs is None else settings.docs, describe_others=page.describe_paths
+        ),
     ]
     return make_app(
         make_server(Handlers(surface, load)), routes=routes, calls=door.make_routes(),
         under={threads.PREFIX: threads.Door(lambda: memory.engine, settings.zone, load)}, metrics=metrics,
-        hosts={*LOCAL, *own, *names}, tokens=Tokens(memory.engine.shared_values or options.address.home), strict=strict,
+        hosts={*LOCAL, *own, *names}, tokens=tokens, strict=strict,
         proxies=[name for name in names if not is_local(name)], origins=options.origins, zone=settings.zone,
         health=check_health, share_sessions=share_sessions, load=load,
+        page_door=page_door,
     )  # fmt: skip
 
 
@@ -390,9 +455,10 @@ class HttpServer(uvicorn.Server):
         announce: Callable[[], None],
         hurry: Callable[[], None],
         *,
+        streams: OpenStreams | None = None,
         processes: int = 1,
     ) -> None:
-        """`processes` share the limits of the server."""
+        """`streams` are ended when the server begins to stop. `processes` share the limits of the server."""
         capacity = Capacity.measure()
         pool = ConnectionPool(
             min(capacity.connections, -(-MAX_CONNECTIONS // processes)),
@@ -415,6 +481,7 @@ class HttpServer(uvicorn.Server):
         )
         self._tell = announce
         self._hurry = hurry
+        self._streams = streams or OpenStreams()
         self._acceptors: list[Acceptor] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -440,6 +507,7 @@ class HttpServer(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no more requests, and end those that are open."""
+        self._streams.end_all()
         late = get_running_loop().call_later(PATIENCE, self._hurry)
         for acceptor in self._acceptors:
             acceptor.stop()

@@ -30,6 +30,7 @@ from .listener import check_exposure
 from .logs import say
 from .membership import Membership
 from .metrics import LoadReport, Metrics
+from .open_streams import OpenStreams
 from .options import ServerOptions
 from .overload import ServerLoad
 from .relay import Relay, answer_for
@@ -72,14 +73,14 @@ def run_worker(
             processes=processes,
         )
         stack.enter_context(closing(door))
-        sessions = SharedSessions(member)
+        sessions, streams = SharedSessions(member), OpenStreams()
         application = build_application(
             options, memory, door, Metrics(lambda: memory.engine, member=member), load,
             strict=check_exposure(Tokens(engine.shared_values or home), home, options.host, options.names),
-            listener=listener, share_sessions=sessions,
+            listener=listener, share_sessions=sessions, member=member, streams=streams,
         )  # fmt: skip
         report = LoadReport(load, member.own_counts)
-        server = WorkerServer(application, announce, door.stop_waiting, member, sessions, report)
+        server = WorkerServer(application, announce, door.stop_waiting, member, sessions, report, streams)
         server.run(sockets=[listener])
 
 
@@ -138,8 +139,9 @@ class WorkerServer(HttpServer):
         member: Membership,
         sessions: SharedSessions,
         report: LoadReport,
+        streams: OpenStreams,
     ) -> None:
-        super().__init__(application, announce, hurry, processes=member.board.workers)
+        super().__init__(application, announce, hurry, streams=streams, processes=member.board.workers)
         self._member = member
         self._report = report
         self._receptionist = Receptionist(member.switchboard.own, answer=sessions.answer, note=sessions.note)
@@ -168,6 +170,7 @@ class WorkerServer(HttpServer):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no more requests, and end those that are open, here and at other workers."""
+        self._streams.end_all()
         for acceptor in self._acceptors:
             acceptor.stop()
         # First: the sessions that others' requests belong to end with the application.

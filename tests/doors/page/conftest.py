@@ -1,0 +1,109 @@
+"""What the tests of the page share: the whole application on an empty memory, and a client like a browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import Any
+
+import pytest
+from httpx2 import Response
+from starlette.testclient import TestClient
+
+from cofio import Engine, Settings
+from cofio.config.address import StoreAddress
+from cofio.doors.lazy_memory import Memory
+from cofio.doors.mcp.http import Handlers, make_server
+from cofio.doors.mcp.surface import Surface
+from cofio.doors.page.routes import Door
+from cofio.doors.page.view_types import PageServer, ViewRequest
+from cofio.doors.page.viewer import Viewer
+from cofio.doors.web.server import make_app
+from cofio.doors.web.tokens import Tokens
+
+HTML = {"Accept": "text/html,application/xhtml+xml"}
+SETTINGS = Settings(background=False, embedder="hashed", sync="normal")
+ORIGIN = "http://127.0.0.1"
+
+
+class Browser:
+    """A client of the page that shows no pages: it keeps cookies, and sends forms as a browser does."""
+
+    def __init__(self, client: TestClient, engine: Engine, tokens: Tokens, door: Door) -> None:
+        self.client = client
+        self.door = door
+        self.engine = engine
+        self.tokens = tokens
+
+    def get(self, path: str, **headers: str) -> Response:
+        """Ask for a page."""
+        return self.client.get(path, headers=HTML | headers, follow_redirects=False)
+
+    def show(self, path: str) -> str:
+        """The page at an address, which must be there."""
+        answer = self.get(path)
+        assert answer.status_code == 200, answer.text
+        assert answer.headers["content-type"] == "text/html; charset=utf-8"
+        return answer.text
+
+    def read(self, name: str, **parameters: Any) -> Any:
+        """The view as JSON."""
+        answer = self.client.get(f"/api/page/{name}", params=parameters)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def get_form_token(self) -> str:
+        """What the forms of this browser carry."""
+        found = re.search(r'name="form_token" value="(\w+)"', self.get("/page/signin").text)
+        assert found is not None
+        return found[1]
+
+    def post(self, path: str, *, origin: str | None = ORIGIN, accept: str = "text/html", **fields: Any) -> Response:
+        """Send a form, with its token unless another is given."""
+        sent = {"form_token": self.get_form_token(), **fields}
+        headers = {"Accept": accept} | ({"Origin": origin} if origin else {})
+        return self.client.post(path, data=sent, headers=headers, follow_redirects=False)
+
+
+@pytest.fixture
+def make_browser(memory: Engine, store_address: StoreAddress) -> Iterator[Callable[..., Browser]]:
+    """Makes browsers of servers on the test's memory; `strict` ones need a token."""
+    opened: list[TestClient] = []
+    tokens = Tokens(memory.shared_values or store_address.home)
+    holder = Memory(store_address, SETTINGS, say=lambda _: None)
+    surface = Surface(holder, allow_secrets=False, structured=False)
+
+    def make(*, strict: bool = False) -> Browser:
+        server = PageServer(engine=lambda: memory, address=store_address, settings=SETTINGS)
+        door = Door(server, tokens)
+        application = make_app(
+            make_server(Handlers(surface)), routes=door.make_routes(), hosts=["127.0.0.1"], tokens=tokens,
+            strict=strict, page_door=door,
+        )  # fmt: skip
+        opened.append(TestClient(application, base_url=ORIGIN).__enter__())
+        return Browser(opened[-1], memory, tokens, door)
+
+    with closing(holder):
+        yield make
+        for each in opened:
+            each.__exit__(None, None, None)
+
+
+@pytest.fixture
+def browser(make_browser: Callable[..., Browser]) -> Browser:
+    """A browser that needs no token."""
+    return make_browser()
+
+
+@pytest.fixture
+def ask(memory: Engine) -> Callable[..., ViewRequest]:
+    """Makes requests for a view alone: parameters by their names, and who asks."""
+
+    def make(viewer: Viewer | None = None, **parameters: str | list[str]) -> ViewRequest:
+        values = {
+            name: tuple(value) if isinstance(value, list) else (value,) for name, value in parameters.items()
+        }  # fmt: skip
+        return ViewRequest(engine=memory, viewer=viewer or Viewer(), parameters=values)
+
+    return make

@@ -1,0 +1,290 @@
+"""The review: what may be wrong comes up once, side by side, and a decision about it is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cofio import Conflict, Engine, Invalid, Kind, NotFound, Scope, Settings
+from cofio.config.address import StoreAddress
+from cofio.doors.page import review_view
+from cofio.doors.page.review_view import ReviewItem, build_review, decide, mark_differences
+from cofio.doors.page.view_types import PageServer, ViewRequest
+from cofio.doors.page.viewer import Viewer
+from cofio.doors.web.failures import RequestError
+from cofio.values.scopes import REVIEW
+from cofio.vault.conflicts import list_conflicts, remove_conflict
+
+from .conftest import Browser
+
+Ask = Callable[..., ViewRequest]
+NOTES = Scope("notes")
+SECRET = "The database password is hunter2-Zq8vXw91 for now."
+
+
+def write_pair(memory: Engine, scope: Scope, *drafts: dict[str, Any]) -> tuple[str, str]:
+    """Write two records of one moment, of which the second counts as the newer by its id."""
+    one, other = (memory.write(scope, id=f"{number}-{scope}", **draft).id for number, draft in enumerate(drafts, 1))
+    return one, other
+
+
+def write_duplicates(memory: Engine, scope: Scope = NOTES) -> tuple[str, str]:
+    text = "Endpoints return snake_case JSON and ISO times"
+    older = {"title": "API style", "text": f"{text}.", "tags": ["api"]}
+    return write_pair(memory, scope, older, {"title": "API style guide", "text": f"{text}, in UTC.", "tags": ["style"]})
+
+
+def write_contradiction(memory: Engine, scope: Scope = NOTES) -> tuple[str, str]:
+    texts = [f"We release on {day} morning, never late." for day in ("Tuesday", "Thursday")]
+    return write_pair(memory, scope, *({"title": "Release day", "text": text} for text in texts))
+
+
+def answer(item: ReviewItem, decision: str, **more: Any) -> dict[str, Any]:
+    """The fields of an item's form."""
+    return {
+        "decision": decision, "sort": item.sort, "key": item.key, "id": [each.entry.id for each in item.sides],
+        "version": [str(each.entry.version) for each in item.sides], "text": item.merged, "path": item.path, **more,
+    }  # fmt: skip
+
+
+@pytest.mark.requirement("page:review")
+def test_what_may_contradict_comes_first_and_what_differs_is_marked(memory: Engine, ask: Ask) -> None:
+    write_duplicates(memory, Scope("guides"))
+    older, newer = write_contradiction(memory)
+    model = build_review(ask())
+    assert [item.sort for item in model.items] == ["contradiction", "duplicate"]
+    item = model.items[0]
+    assert [side.entry.id for side in item.sides] == [older, newer]
+    assert [[part.text for part in side.parts if part.differs] for side in item.sides] == [["Tuesday"], ["Thursday"]]
+    assert model.counts == {"contradiction": 1, "duplicate": 1, "secret": 0, "vault": 0}
+    assert "number" in model.judgements["contradiction"]
+
+
+@pytest.mark.requirement("page:review")
+def test_a_secret_is_found_and_not_shown(memory: Engine, ask: Ask) -> None:
+    memory.write(NOTES, title="Database", text=SECRET)
+    memory.write(NOTES, title="config", data={"api_key": "sk-proj-9aQ2xLm4Rt7Yb1Nc8Vd3Kf6"}, text="settings")
+    model = build_review(ask(sort="secret"))
+    assert len(model.items) == 2
+    assert "hunter2" not in repr(model)
+    assert "sk-proj" not in repr(model)
+
+
+@pytest.mark.requirement("page:review")
+def test_what_says_different_things_is_left_alone(memory: Engine, ask: Ask) -> None:
+    memory.write(NOTES, title="Lunch", text="The canteen opens at noon.")
+    memory.write(NOTES, title="Parking", text="Bicycles stand in the yard behind the house.")
+    memory.write(Scope("others"), title="Lunch", text="The canteen opens at one.")  # of another scope
+    assert build_review(ask()).items == ()
+
+
+@pytest.mark.requirement("page:decisions")
+def test_what_is_kept_does_not_come_back_until_it_changes(memory: Engine, ask: Ask) -> None:
+    _, newer = write_contradiction(memory)
+    (item,) = build_review(ask()).items
+    decide(ask(**answer(item, "keep")))
+    assert build_review(ask()).items == ()
+    assert memory.count(REVIEW) == 1
+    memory.edit(newer, text="We release on Wednesday morning, never late.")
+    assert len(build_review(ask()).items) == 1
+
+
+@pytest.mark.requirement("page:decisions")
+def test_a_merge_leaves_one_record_that_says_both(memory: Engine, ask: Ask) -> None:
+    older, newer = write_duplicates(memory)
+    (item,) = build_review(ask()).items
+    decide(ask(**answer(item, "merge", text="Endpoints return JSON.\r\nIn UTC.")))
+    left = memory.read(newer)
+    assert (left.text, set(left.tags)) == ("Endpoints return JSON.\nIn UTC.", {"api", "style"})
+    with pytest.raises(NotFound):
+        memory.read(older)
+
+
+@pytest.mark.requirement("page:decisions")
+def test_what_a_merge_proposes_has_what_only_the_older_says(memory: Engine, ask: Ask) -> None:
+    first = "Calls to the weather service are retried with a growing pause between them."
+    write_pair(memory, NOTES, {"text": f"{first} Ask Jon."}, {"text": f"{first} Or Mira."})
+    (item,) = build_review(ask()).items
+    assert item.merged == f"{first} Or Mira. Ask Jon."
+
+
+@pytest.mark.requirement("page:decisions")
+@pytest.mark.parametrize("which", ["older", "newer"])
+def test_either_of_two_can_be_deleted(memory: Engine, ask: Ask, which: str) -> None:
+    older, newer = write_duplicates(memory)
+    (item,) = build_review(ask()).items
+    decide(ask(**answer(item, "delete" if which == "older" else f"delete:{newer}")))
+    assert [record.id for record in memory.list(NOTES)] == [newer if which == "older" else older]
+
+
+@pytest.mark.requirement("page:decisions")
+def test_a_secret_is_masked_where_it_stands(memory: Engine, ask: Ask) -> None:
+    data: dict[str, Any] = {"note": "x", "password": "hunter2-Zq8vXw91"}
+    id = memory.write(NOTES, title="Database", text=SECRET, data=data).id  # noqa: A001
+    (item,) = build_review(ask()).items
+    decide(ask(**answer(item, "merge")))
+    record = memory.read(id)
+    assert "hunter2" not in record.text + repr(record.data)
+    assert record.text.startswith("The database password is")
+    assert build_review(ask()).items == ()
+
+
+@pytest.mark.requirement("page:decisions")
+def test_a_decision_about_what_has_changed_meanwhile_changes_nothing(memory: Engine, ask: Ask) -> None:
+    older, newer = write_duplicates(memory)
+    (item,) = build_review(ask()).items
+    memory.edit(newer, text="Endpoints return snake_case JSON and ISO times, in UTC, always.")
+    for decision in ("merge", "delete", "keep"):
+        with pytest.raises(Conflict):
+            decide(ask(**answer(item, decision)))
+    assert memory.count(NOTES) == 2
+    memory.delete(older)
+    with pytest.raises(NotFound):
+        decide(ask(**answer(item, "merge")))
+
+
+@pytest.mark.requirement("page:decisions")
+def test_a_form_that_makes_no_sense_is_refused(memory: Engine, ask: Ask) -> None:
+    write_duplicates(memory)
+    (item,) = build_review(ask()).items
+    good = answer(item, "keep")
+    wrong: list[dict[str, Any]] = [
+        {"decision": "burn"}, {"id": []}, {"version": ["1"]}, {"sort": "other"}, {"decision": "delete:someone-else"},
+    ]  # fmt: skip
+    for change in wrong:
+        with pytest.raises(Invalid):
+            decide(ask(**good | change))
+    with pytest.raises(Invalid):
+        build_review(ask(sort="other"))
+
+
+@pytest.mark.requirement("page:reach")
+def test_a_limited_token_reviews_its_own_scope_and_its_decisions_stay_there(memory: Engine, ask: Ask) -> None:
+    theirs = Scope("rest", "shop", "main", "user", "ann")
+    write_contradiction(memory)
+    mine = write_contradiction(memory, theirs)
+    viewer = Viewer(reach=Scope("rest", "shop"))
+    (item,) = build_review(ask(viewer)).items
+    assert {side.entry.id for side in item.sides} == set(mine)
+    decide(ask(viewer, **answer(item, "keep")))
+    assert build_review(ask(viewer)).items == ()
+    assert memory.count(Scope("rest", "shop", "main", "review")) == 1
+    (others,) = build_review(ask()).items
+    with pytest.raises(NotFound):
+        decide(ask(viewer, **answer(others, "delete")))
+
+
+@pytest.mark.requirement("page:review")
+def test_differences_are_marked_word_by_word_and_not_where_nearly_all_differs() -> None:
+    left, right = mark_differences("one two three", "one four three")
+    assert [(part.text, part.differs) for part in left] == [("one ", False), ("two", True), (" three", False)]
+    assert "".join(part.text for part in right) == "one four three"
+    left, right = mark_differences("alpha beta gamma delta", "one four three seven eight nine")
+    assert not any(part.differs for part in (*left, *right))
+
+
+@pytest.mark.requirement("page:review")
+def test_many_copies_are_few_pairs_and_each_of_them_comes_up(memory: Engine, ask: Ask) -> None:
+    copies = {memory.write(NOTES, title="Ferry", text="Ferry tickets are sold by Olsen.").id for _ in range(8)}
+    items = build_review(ask()).items
+    assert {side.entry.id for item in items for side in item.sides} == copies
+    assert len(items) < len(copies)
+    for _ in copies:
+        if items := build_review(ask()).items:
+            decide(ask(**answer(items[0], "delete")))
+    assert memory.count(NOTES) == 1
+
+
+@pytest.mark.requirement("page:bounded")
+def test_one_page_looks_at_a_bounded_number_of_records(memory: Engine, ask: Ask) -> None:
+    for number in range(review_view.BATCH + 1):
+        memory.write(NOTES, kind=Kind.STATE, title=f"state {number}", text=f"{SECRET} {number}")
+    model = build_review(ask())
+    assert (model.record_count, len(model.items)) == (review_view.BATCH, review_view.MOST_SHOWN)
+    assert model.left_out == review_view.BATCH - review_view.MOST_SHOWN
+    assert build_review(ask(offset=str(review_view.BATCH))).record_count == 1
+
+
+def write_conflict(home: Path) -> Path:
+    folder = home / "vault" / "app" / "users"
+    folder.mkdir(parents=True)
+    (folder / "episode-2026-05-28.md").write_text("What the record says.\n")
+    kept = folder / "episode-2026-05-28.conflict-20260528T120000.md"
+    kept.write_text("What a person wrote.\n")
+    return kept
+
+
+@pytest.mark.folder_only("the files of a vault")
+@pytest.mark.requirement("page:review")
+@pytest.mark.requirement("page:decisions")
+def test_what_the_vault_could_not_take_in_is_shown_beside_its_file(
+    memory: Engine, store: StoreAddress, ask: Ask
+) -> None:
+    kept = write_conflict(store.home)
+    server = PageServer(engine=lambda: memory, address=store, settings=Settings())
+
+    def ask_server(**parameters: Any) -> ViewRequest:
+        return replace(ask(**parameters), server=server)
+
+    (item,) = build_review(ask_server()).items
+    assert (item.sort, item.path) == ("vault", "app/users/episode-2026-05-28.conflict-20260528T120000.md")
+    assert ["".join(part.text for part in each) for each in item.versions] == [
+        "What a person wrote.\n",
+        "What the record says.\n",
+    ]
+    decide(ask_server(**answer(item, "keep")))
+    assert build_review(ask_server()).items == ()
+    assert kept.exists()
+    kept.write_text("What a person wrote later.\n")
+    (item,) = build_review(ask_server()).items
+    with pytest.raises(NotFound):
+        decide(ask_server(**answer(item, "delete", path="../../memory.db")))
+    decide(ask_server(**answer(item, "delete")))
+    assert not kept.exists()
+    assert list_conflicts(store.home, 10) == []
+    with pytest.raises(NotFound):
+        remove_conflict(store.home, item.path)
+
+
+@pytest.mark.folder_only("the files of a vault")
+@pytest.mark.requirement("page:reach")
+def test_a_limited_token_sees_nothing_of_the_vault(memory: Engine, store: StoreAddress, ask: Ask) -> None:
+    write_conflict(store.home)
+    server = PageServer(engine=lambda: memory, address=store, settings=Settings())
+    viewer = Viewer(reach=Scope("rest", "shop"))
+    assert build_review(replace(ask(viewer), server=server)).items == ()
+    form = {"decision": "delete", "sort": "vault", "path": "app/users/episode-2026-05-28.conflict-20260528T120000.md"}
+    with pytest.raises(NotFound):
+        decide(replace(ask(viewer, **form), server=server))
+
+
+@pytest.mark.requirement("page:decisions")
+def test_a_decision_is_a_form_that_works_without_script(browser: Browser) -> None:
+    older, newer = write_contradiction(browser.engine)
+    text = browser.show("/page/review")
+    assert "May contradict" in text
+    (item,) = browser.read("review")["items"]
+    fields = {
+        "decision": "delete", "sort": item["sort"], "id": [side["entry"]["id"] for side in item["sides"]],
+        "version": [side["entry"]["version"] for side in item["sides"]],
+    }  # fmt: skip
+    done = browser.post("/page/review/decide", **fields)
+    assert done.status_code == 303
+    assert done.headers["location"].startswith("/page/review?notice=Deleted")
+    assert [record.id for record in browser.engine.list(NOTES)] == [newer]
+    assert older not in browser.show("/page/review")
+    again = browser.post("/page/review/decide", accept="application/json", **fields)
+    assert again.status_code == 404
+
+
+@pytest.mark.requirement("page:decisions")
+def test_who_may_change_nothing_is_shown_no_buttons(ask: Ask, memory: Engine) -> None:
+    write_contradiction(memory)
+    viewer = Viewer(refusal="this memory is read-only: nothing can be changed here")
+    assert not build_review(ask(viewer)).may_change
+    with pytest.raises(RequestError):
+        viewer.check_may_change()

@@ -1,0 +1,206 @@
+"""The search of the page: what is found, why, how it is narrowed down, and what is not shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from cofio import Engine, Kind, Scope
+from cofio.doors.page.renderer import mark_words
+from cofio.doors.page.search_view import COUNTED, MOST_HITS, PAGE, SearchModel, SignalBar, build_search
+from cofio.doors.page.view_types import ViewRequest
+from cofio.doors.page.viewer import Viewer
+from cofio.values.errors import Invalid
+
+from .conftest import Browser
+
+Ask = Callable[..., ViewRequest]
+
+
+@pytest.fixture
+def harbour(memory: Engine) -> Engine:
+    """A memory with a few notes of two scopes."""
+    day = datetime(2026, 2, 3, 9, tzinfo=UTC)
+    memory.write(
+        Scope("mcp", "harbour"), title="Release day", text="We ship on Thursdays at ten.", tags=["ops", "release"],
+        author="sam", source="mcp", created_at=day,
+    )  # fmt: skip
+    memory.write(
+        Scope("mcp", "harbour"), title="Staging", text="Staging is wiped before every release.", tags=["ops"],
+        author="jonas", source="mcp", created_at=day,
+    )  # fmt: skip
+    memory.write(Scope("notes"), text="The release party is on a boat.", author="mira", source="cli")
+    memory.put(Scope("notes"), "phase", data={"phase": "release", "bugs": 3}, kind=Kind.STATE)
+    return memory
+
+
+def titles(model: SearchModel) -> list[str]:
+    """What the hits are headed with."""
+    return [hit.headline for hit in model.hits]
+
+
+@pytest.mark.requirement("page:search")
+def test_a_search_finds_by_words_and_shows_the_part_that_fits(harbour: Engine, ask: Ask) -> None:
+    model = build_search(ask(q="release"))
+    assert set(titles(model)) == {"Release day", "Staging", "The release party is on a boat.", "phase"}
+    assert model.degraded == ""
+    assert all(0 <= hit.score <= 1 for hit in model.hits)
+
+
+@pytest.mark.requirement("page:search")
+def test_without_words_the_last_written_come_first(harbour: Engine, ask: Ask) -> None:
+    model = build_search(ask())
+    assert titles(model)[0] == "phase"
+    assert len(model.hits) == 4
+    assert all(hit.signals == () for hit in model.hits)
+
+
+@pytest.mark.requirement("page:facets")
+def test_facets_count_what_was_found_and_narrow_it_down(harbour: Engine, ask: Ask) -> None:
+    facets = {facet.name: {each.value: each.count for each in facet.values} for facet in build_search(ask()).facets}
+    assert facets["scope"] == {"mcp": 2, "notes": 2}
+    assert facets["kind"] == {"note": 3, "state": 1}
+    assert facets["author"] == {"sam": 1, "jonas": 1, "mira": 1}
+    assert facets["tag"] == {"ops": 2, "release": 1}
+    assert facets["source"]["mcp"] == 2
+    assert facets["day"]["2026-02-03"] == 2
+    for narrowed in (
+        ask(kind="state"), ask(author="mira"), ask(tag=["ops", "release"]), ask(source="cli"), ask(scope="notes/x"),
+    ):  # fmt: skip
+        assert len(build_search(narrowed).hits) == (0 if narrowed.get("scope") else 1)
+    assert set(titles(build_search(ask(day="2026-02-03")))) == {"Release day", "Staging"}
+    assert set(titles(build_search(ask(q="release", tag="ops")))) == {"Release day", "Staging"}
+
+
+@pytest.mark.requirement("page:facets")
+def test_the_link_of_a_value_adds_it_and_that_of_an_active_one_takes_it_away(harbour: Engine, ask: Ask) -> None:
+    def find_link(request: ViewRequest, name: str, value: str) -> dict[str, list[str]]:
+        facets = {facet.name: facet for facet in build_search(request).facets}
+        link = next(each.link for each in facets[name].values if each.value == value)
+        return parse_qs(urlsplit(link).query)
+
+    assert find_link(ask(q="release", kind="note"), "tag", "ops") == {
+        "q": ["release"],
+        "kind": ["note"],
+        "tag": ["ops"],
+    }
+    assert find_link(ask(q="release", tag="ops"), "tag", "ops") == {"q": ["release"]}
+    assert find_link(ask(q="release"), "scope", "mcp") == {"q": ["release"], "scope": ["mcp"]}
+    assert find_link(ask(q="release", scope="mcp"), "scope", "mcp") == {"q": ["release"]}
+
+
+@pytest.mark.requirement("page:signals")
+def test_each_hit_has_a_bar_for_each_signal_and_its_words_marked(harbour: Engine, browser: Browser, ask: Ask) -> None:
+    hit = build_search(ask(q="when do we ship a release")).hits[0]
+    assert {signal.name for signal in hit.signals} >= {"keyword", "semantic"}
+    assert all(0 <= signal.width <= 100 for signal in hit.signals)
+    page = browser.show("/?q=release")
+    assert "<mark>Release</mark> day" in page
+    assert '<svg class="meter bar-keyword"' in page
+
+
+@pytest.mark.requirement("page:signals")
+def test_a_signal_that_speaks_against_a_hit_is_told_apart() -> None:
+    styles = {
+        name: SignalBar(name=name, label=name, share=0.2, width=20).style for name in ("keyword", "semantic", "date")
+    }
+    assert styles == {"keyword": "keyword", "semantic": "semantic", "date": "context"}
+    assert SignalBar(name="keyword", label="words", share=-0.2, width=20).style == "against"
+
+
+@pytest.mark.requirement("page:signals")
+@pytest.mark.parametrize(
+    ("text", "words", "marked"),
+    [
+        ("We ship & deploy", ["ship"], "We <mark>ship</mark> &amp; deploy"),
+        ("Shipping <b>boats</b>", ["ship", "boat"], "<mark>Shipping</mark> &lt;b&gt;<mark>boats</mark>&lt;/b&gt;"),
+        ("nothing", [], "nothing"),
+        ("東京都の天気", ["東京"], "<mark>東京</mark>都の天気"),
+        ("the cat's\u202etail", ["tail"], "the cat&#39;s\N{REPLACEMENT CHARACTER}<mark>tail</mark>"),
+    ],
+)
+def test_words_are_marked_in_escaped_text(text: str, words: list[str], marked: str) -> None:
+    assert mark_words(text, words) == marked
+
+
+@pytest.mark.requirement("page:why-not")
+def test_what_stood_below_the_floor_is_told_with_what_it_lacks(harbour: Engine, ask: Ask, browser: Browser) -> None:
+    nothing = build_search(ask(q="zebra crossing in winter"))
+    assert nothing.hits == ()
+    asked = build_search(ask(q="zebra crossing in winter", near="1"))
+    assert asked.near
+    assert all(0 < hit.missing <= asked.floor for hit in asked.near)
+    page = browser.show("/?q=zebra+crossing+in+winter&near=1")
+    assert "Nothing relevant" in page
+    assert "Why not these?" in page
+
+
+@pytest.mark.requirement("page:links")
+def test_the_json_of_a_search_is_what_its_page_shows(harbour: Engine, browser: Browser) -> None:
+    data = browser.read("search", q="release", kind="note")
+    assert [hit["headline"] for hit in data["hits"]]
+    page = browser.show("/?q=release&kind=note")
+    for hit in data["hits"]:
+        assert hit["entry"]["id"] in page
+    assert data["links"]["json"] == "/api/page/search?q=release&kind=note"
+    assert browser.client.get(data["links"]["json"]).json()["hits"] == data["hits"]
+
+
+@pytest.mark.requirement("page:bounded")
+def test_hits_come_by_pages_and_the_store_is_never_loaded(memory: Engine, ask: Ask) -> None:
+    for number in range(COUNTED + 30):
+        memory.write(Scope("many"), text=f"boat number {number}")
+    first = build_search(ask())
+    assert (len(first.hits), first.count, first.is_more) == (PAGE, COUNTED, True)
+    assert first.links["previous"] == ""
+    seen, model = [], first
+    while True:
+        seen += [hit.headline for hit in model.hits]
+        if not model.links["next"]:
+            break
+        model = build_search(ask(offset=parse_qs(urlsplit(model.links["next"]).query)["offset"][0]))
+    assert seen == [f"boat number {number}" for number in reversed(range(COUNTED + 30))]
+    assert model.links["previous"]
+    assert build_search(ask(offset="5000")).hits == ()
+    found = build_search(ask(q="boat"))
+    assert (len(found.hits), found.is_more) == (PAGE, True)
+    last = build_search(ask(q="boat", offset=str(MOST_HITS - PAGE)))
+    assert len(last.hits) == PAGE
+    assert last.links["next"] == ""
+
+
+@pytest.mark.requirement("page:reach")
+def test_a_limited_viewer_finds_and_counts_its_own_scope_alone(harbour: Engine, ask: Ask) -> None:
+    viewer = Viewer(reach=Scope("mcp"))
+    for parameters in ({}, {"q": "release"}, {"q": "release", "near": "1"}):
+        model = build_search(ask(viewer, **parameters))
+        assert {hit.entry.scope.names[0] for hit in (*model.hits, *model.near)} == {"mcp"}
+        scopes = {each.value for facet in model.facets if facet.name == "scope" for each in facet.values}
+        assert all(each.startswith("mcp") for each in scopes)
+        assert "mira" not in str(model.facets)
+
+
+@pytest.mark.requirement("page:search")
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"mode": "magic"},
+        {"kind": "wish"},
+        {"day": "yesterday"},
+        {"day": "0001-01-01"},
+        {"offset": "-1"},
+        {"offset": "999999"},
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_sentence(browser: Browser, parameters: dict[str, str], ask: Ask) -> None:
+    with pytest.raises(Invalid):
+        build_search(ask(**parameters))
+    answer = browser.client.get("/api/page/search", params=parameters)
+    assert answer.status_code == 422
+    assert answer.json()["error"]["message"]
+    page = browser.client.get("/page/search", params=parameters, headers={"Accept": "text/html"})
+    assert page.status_code == 422
+    assert "Not understood" in page.text

@@ -1,0 +1,152 @@
+"""Threads: their checkpoints, what changed between two states, and LangGraph's states without LangGraph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cofio import Engine, Invalid, NotFound, Scope
+from cofio.doors.page import threads_view
+from cofio.doors.page.packed_values import NOT_READ, read_state
+from cofio.doors.page.state_differences import compare_states
+from cofio.doors.page.threads_view import build_threads
+from cofio.doors.page.view_types import ViewRequest
+from cofio.doors.page.viewer import Viewer
+
+from .conftest import Browser
+
+Ask = Callable[..., ViewRequest]
+
+
+def save(memory: Engine, thread: str = "trip", count: int = 3) -> None:
+    state: dict[str, Any] = {"messages": [], "step": 0}
+    for number in range(count):
+        state = {"messages": [*state["messages"], {"role": "user", "content": f"line {number}"}], "step": number}
+        memory.checkpoints.save("library", thread, f"c{number}", state, metadata={"step": number})
+
+
+@pytest.mark.requirement("page:threads")
+def test_threads_are_listed_and_found_by_name(memory: Engine, ask: Ask) -> None:
+    save(memory, "trip")
+    save(memory, "a*b")
+    model = build_threads(ask())
+    assert (model.space, [each.name for each in model.threads]) == ("library", ["a*b", "trip"])
+    assert model.threads[1].step == "step 2"
+    assert [each.name for each in build_threads(ask(q="*")).threads] == ["a*b"]
+    assert build_threads(ask(space="langgraph")).threads == ()
+    with pytest.raises(Invalid):
+        build_threads(ask(space="other"))
+
+
+@pytest.mark.requirement("page:threads")
+def test_a_checkpoint_is_compared_with_the_one_before(memory: Engine, ask: Ask) -> None:
+    save(memory)
+    model = build_threads(ask(thread="trip"))
+    assert [each.id for each in model.checkpoints] == ["c2", "c1", "c0"]
+    assert (model.current, model.base) == ("c2", "c1")
+    assert [(each.path, each.sort) for each in model.changes] == [("messages[2]", "new"), ("step", "changed")]
+    assert '"step": 2' in model.state
+
+
+@pytest.mark.requirement("page:threads")
+def test_any_two_checkpoints_can_be_compared(memory: Engine, ask: Ask) -> None:
+    save(memory)
+    model = build_threads(ask(thread="trip", id="c0", **{"with": "c2"}))
+    assert [(each.path, each.sort, each.old, each.new) for each in model.changes if each.path == "step"] == [
+        ("step", "changed", "2", "0")
+    ]
+    assert [each.sort for each in model.changes if each.path.startswith("messages")] == ["old", "old"]
+    first = build_threads(ask(thread="trip", id="c0"))
+    assert (first.base, first.changes) == ("", ())
+    for wrong in ({"thread": "none"}, {"thread": "trip", "id": "none"}, {"thread": "trip", "with": "none"}):
+        with pytest.raises(NotFound):
+            build_threads(ask(**wrong))
+
+
+@pytest.mark.requirement("page:bounded")
+def test_threads_and_checkpoints_are_paged(memory: Engine, ask: Ask) -> None:
+    save(memory, count=threads_view.PAGE + 2)
+    first = build_threads(ask(thread="trip"))
+    assert (len(first.checkpoints), bool(first.next)) == (threads_view.PAGE, True)
+    assert [each.id for each in build_threads(ask(thread="trip", offset=str(threads_view.PAGE))).checkpoints] == [
+        "c1",
+        "c0",
+    ]
+
+
+@pytest.mark.requirement("page:reach")
+def test_a_token_for_one_app_sees_no_threads(memory: Engine, ask: Ask) -> None:
+    save(memory)
+    model = build_threads(ask(Viewer(reach=Scope("rest", "shop")), thread="trip"))
+    assert (model.refusal, model.threads, model.checkpoints, model.state) == (threads_view.REFUSAL, (), (), "")
+
+
+@pytest.mark.requirement("page:threads")
+def test_a_langgraph_thread_reads_as_what_was_said(memory: Engine, ask: Ask) -> None:
+    graphs = pytest.importorskip("langgraph.graph")
+    from cofio.library.langgraph import CofioSaver
+
+    def reply(state: Any) -> Any:
+        return {"messages": [("ai", f"answer {len(state['messages'])}")]}
+
+    graph = graphs.StateGraph(graphs.MessagesState)
+    graph.add_node("reply", reply)
+    graph.add_edge(graphs.START, "reply")
+    compiled = graph.compile(checkpointer=CofioSaver(memory))
+    for question in ("Book a hut", "And a boat"):
+        compiled.invoke({"messages": [("user", question)]}, {"configurable": {"thread_id": "huts"}})
+    model = build_threads(ask(space="langgraph", thread="huts"))
+    (change,) = (each for each in model.changes if each.path.startswith("messages"))
+    assert (change.path, change.sort) == ("messages[3]", "new")
+    assert '"type": "AIMessage"' in change.new
+    assert '"content": "answer 3"' in change.new
+    assert "Book a hut" in model.state
+    assert NOT_READ not in model.state
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**62), 2**62) | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=20) | st.dictionaries(st.text(), inner, max_size=20),
+    max_leaves=30,
+)
+
+
+@pytest.mark.requirement("page:threads")
+@given(value=JSON)
+def test_whatever_is_packed_is_read_again(value: Any) -> None:
+    ormsgpack = pytest.importorskip("ormsgpack")
+    packed = ormsgpack.packb(value).decode("latin-1")
+    assert read_state({"values": {"channel": f"msgpack\n{packed}"}, "rest": {}}) == {"channel": value}
+
+
+@pytest.mark.requirement("page:threads")
+@given(data=st.binary(max_size=80))
+def test_no_bytes_bring_the_reader_down(data: bytes) -> None:
+    text = data.decode("latin-1")
+    read_state({"values": {"a": f"msgpack\n{text}", "b": [text], "c": {"d": text}, "e": text}, "rest": {}})
+    deep = ("\x91" * 5000) + "\x01"
+    assert read_state({"values": {"a": [deep]}, "rest": {}}) == {"a": [NOT_READ]}
+
+
+@pytest.mark.requirement("page:threads")
+@given(old=JSON, new=JSON)
+def test_equal_states_differ_in_nothing_and_others_in_something(old: Any, new: Any) -> None:
+    assert compare_states(old, old) == ()
+    if type(old) is type(new) and old != new:
+        assert compare_states(old, new)
+
+
+@pytest.mark.requirement("page:threads")
+def test_the_pages_show_it(browser: Browser) -> None:
+    assert "No threads" in browser.show("/page/threads")
+    browser.engine.checkpoints.save("library", "a/b <c>", "one", {"text": "<script>alert(1)</script>"})
+    browser.engine.checkpoints.save("library", "a/b <c>", "two", {"text": "<script>alert(2)</script>"})
+    (thread,) = browser.read("threads", space="library")["threads"]
+    text = browser.show(thread["link"])
+    assert "a/b &lt;c&gt;" in text
+    assert "&lt;script&gt;alert(2)" in text
+    assert "<script>alert" not in text
