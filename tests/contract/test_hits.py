@@ -330,3 +330,27 @@ def test_a_name_in_one_piece_beats_its_parts_far_apart(memory: Engine, remember:
         hits = memory.search(Query("OPS-1500", mode=mode, floor=0.0))
         assert ids(hits)[0] == "whole"
         assert hits[0].why.context["exact"] > 0
+
+
+def say(session: str, *texts: str) -> list[Draft]:
+    """The turns of a session."""
+    scope = Scope("talks", "alice")
+    return [Draft(scope=scope, kind=Kind.TURN, parent=session, position=at, text=text) for at, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize("mode", ["keyword", "hybrid"])
+def test_a_note_that_holds_a_name_comes_before_any_talk_that_does_not(
+    memory: Engine, remember: Callable[..., list[Record]], mode: Mode
+) -> None:
+    lines = [f"We looked at zq{number:06} today, did we not?" for number in range(30, 50)]
+    remember(
+        *say("01talk", *lines),
+        *say("02talk", *lines[::-1]),
+        Draft(scope=DEMO, id="held", text="Nobody has seen zq000005 since the release, and nobody asked."),
+        Draft(
+            scope=DEMO, id="data", key="k", kind=Kind.ITEM, data={"note": "Nobody has seen zq000006 since the release."}
+        ),
+        Draft(scope=DEMO, id="far", text="The list of what was seen. " * 60 + "At last zq000007."),
+    )
+    for name, holder in (("zq000005", "held"), ("zq000006", "data"), ("zq000007", "far")):
+        assert ids(memory.search(Query(name, mode=mode, floor=0.0)))[0] == holder

@@ -37,7 +37,7 @@ def test_neighbours_out_of_order_share_their_mean() -> None:
 
 def describe(cover: float, cosine: float | None, likeness: float | None = None) -> Features:
     """One candidate, of which this is known."""
-    return Features([1], {}, None, 0.0, [cover], [cosine], [likeness])
+    return Features([1], {}, None, 0.0, [cover], [cosine], [likeness], is_name=False)
 
 
 @pytest.mark.parametrize("evidence", WEIGHTS)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cofio.engine import ranking
 from cofio.engine.ranking import Positions
+from cofio.engine.weights import WEIGHTS, Evidence, scale_weights
 
 TODAY = date(2024, 3, 1)
 
@@ -277,3 +278,17 @@ def test_a_time_that_a_turn_speaks_of_counts_from_the_day_it_was_said() -> None:
 @given(asked=st.text(max_size=30) | st.from_regex(r"\A(\d{1,4}[-/. ]){1,3}(May|jan|Feb)? ?\d{0,5}\Z"))
 def test_no_query_breaks_the_search_for_times(asked: str) -> None:
     weigh_days(asked, datetime(2023, 5, 8, tzinfo=UTC), datetime(2024, 2, 29, tzinfo=UTC))
+
+
+@pytest.mark.parametrize("evidence", WEIGHTS)
+@pytest.mark.parametrize("length", [0.0, 0.4, 1.0])
+def test_a_turn_that_is_good_in_every_usual_way_reaches_what_such_a_note_reaches(
+    evidence: Evidence, length: float
+) -> None:
+    usual = ("words", "window", "meaning", "tokens", "neighbours", "session")
+    notes, turns = WEIGHTS[evidence].notes, WEIGHTS[evidence].mix(length)
+    scaled = scale_weights(turns, notes)
+    assert sum(scaled.get(name, 0.0) for name in usual) == pytest.approx(sum(notes.get(name, 0.0) for name in usual))
+    assert scaled["exact"] == turns["exact"]
+    order = sorted((name for name in usual if name in turns), key=turns.__getitem__)
+    assert [scaled[name] for name in order] == sorted(scaled[name] for name in order)

@@ -64,17 +64,20 @@ def _group_alike(places: Sequence[int], totals: Sequence[float], said: Mapping[i
 
     What answers the query much worse than another says something else, however many words they have in common.
     """
+    numbers: dict[str, int] = {}
+    # Each with each: so the words of a text become bits of a number, of which the common ones are soon counted.
+    bits = {at: sum([1 << numbers.setdefault(word, len(numbers)) for word in said[at]]) for at in places}
     groups: list[list[int]] = []
+    firsts: list[tuple[int, float, int, list[int]]] = []
     for at in places:
-        for group in groups:
-            if totals[at] >= CLOSE * totals[group[0]] and _is_alike(said[group[0]], said[at]):
+        own, count, total = bits[at], len(said[at]), totals[at]
+        for words, least, size, group in firsts:
+            shared = (words & own).bit_count()
+            if total >= least and shared >= FEWEST and shared >= ALIKE * (size + count - shared):
                 group.append(at)
                 break
         else:
-            groups.append([at])
+            group = [at]
+            groups.append(group)
+            firsts.append((own, CLOSE * total, count, group))
     return [group for group in groups if len(group) > 1]
-
-
-def _is_alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    shared = len(one & other)
-    return shared >= FEWEST and shared >= ALIKE * len(one | other)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 # What the best of a signal must reach for the signal to have its full say.
 FULL_COVER, FULL_COSINE, FULL_LIKENESS = 0.7, 0.25, 0.4
 NO_COSINE, NO_LIKENESS = 0.0, 0.25  # what texts that have nothing to do with a query reach
+WHOLE = 0.999  # all of a query's words, but for how numbers are rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,8 @@ class Features:
     cosine: list[float | None]
     likeness: list[float | None]
     """How like the query's tokens the tokens of each are; None where they are not known."""
+    is_name: bool
+    """Whether the query is nothing but a name or a quotation, which a record holds or does not."""
 
 
 def measure_features(
@@ -80,6 +83,10 @@ def measure_features(
             columns["tokens"] = ranking.normalize_known(likeness, columns["meaning"], NO_LIKENESS, FULL_LIKENESS)
     if words.exact:
         columns["exact"] = [measure_exact(words.exact, text) for text in texts]
+        for at, row in enumerate(rows):
+            match = found.keyword.get(row)
+            if not held[at] and match is not None and match.relevance >= WHOLE:
+                columns["exact"][at] = 1.0  # it stands in what is not read here
     if words.pairs:
         columns["adjacent"] = [
             words.count_adjacent(each) if bits & (bits - 1) else 0.0  # it holds two words or more
@@ -94,7 +101,7 @@ def measure_features(
             [each.word_count for each, session in zip(read, positions.sessions, strict=True) if session is not None]
         )
         columns |= _measure_surroundings(query, asked, found, texts, read, positions, columns, surrounding)
-    return Features(rows, columns, positions, length, cover, cosine, likeness)
+    return Features(rows, columns, positions, length, cover, cosine, likeness, words.is_name)
 
 
 def get_day(query: Query) -> date:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,8 @@ from .currency import order_alike
 from .features import Features, get_day, measure_features
 from .fresh_vectors import MOST
 from .language_hint import suggest_model
-from .weights import WEIGHTS, Evidence, Weights
+from .text_features import find_exact
+from .weights import NAME, WEIGHTS, Evidence, Weights, scale_weights
 
 if TYPE_CHECKING:
     from ..embed import QueryTokens
@@ -30,7 +32,8 @@ if TYPE_CHECKING:
 DEPTH = 200  # the fewest candidates that each signal is asked for
 FLAT_DEPTH = 60  # the fewest, where nothing that stands around a candidate counts
 EXPANDED = 30  # how many of the best bring their surroundings along
-READ, READ_FLAT = 160, 24  # how many of the best are read and ranked, at least; the others are far from the first
+READ, READ_FLAT = 160, 15  # how many of the best are read and ranked, at least; the others are far from the first
+MORE = 1.5  # how many times the hits asked for are read
 FURTHER = 0.3  # of the store's floor: what a hit must reach that comes after one that reached it
 NEAR, NEAR_COSINE = 3, 0.25  # what is named of those that the floor left out, when it left nothing
 ALIKE, ALIKE_CANDIDATES = 0.7, 20  # the share of words in common that makes two records near-duplicates
@@ -200,7 +203,9 @@ def _read_contents(searcher: Searcher, query: Query, found: Candidates) -> tuple
         strength[row] += cosine
     best = sorted(found.rows, key=strength.__getitem__, reverse=True)
     in_session = [row for row in best if found.rows[row].parent is not None and found.rows[row].position is not None]
-    most = max(READ if in_session else READ_FLAT, 2 * query.limit)
+    most = max(READ if in_session else READ_FLAT, math.ceil(MORE * query.limit))
+    if find_exact(query.text):
+        most = max(most, FLAT_DEPTH)  # what holds a name as a whole may hold its parts no more often than many others
     best = best[:most]
     around = searcher.around([found.rows[row] for row in in_session[:EXPANDED]], ranking.REACH, best)
     near = {row: found.semantic[row] for row in best if row in found.semantic}
@@ -218,6 +223,10 @@ def _rank(found: Candidates, features: Features, fusion: str) -> _Scores:
     evidence = _name_evidence(found, features)
     columns, weights = features.columns, WEIGHTS[evidence]
     alone, together = weights.notes, weights.mix(features.length)
+    if features.is_name:
+        alone, together = {**alone, "exact": NAME}, {**together, "exact": NAME}
+    if features.positions is not None and None in features.positions.sessions:
+        together = scale_weights(together, alone)
     is_by_ranks = fusion == "rrf" and bool(found.keyword and found.semantic)
     if is_by_ranks:
         columns, alone, together = _fuse_ranks(found, columns, alone, together)

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
-from ..text.tokenizer import STOP_WORDS, split_stored, split_words
+from ..text.tokenizer import STOP_WORDS, split_words
 
 CACHED = 8192  # texts whose features are remembered
 FULL_LENGTH = 30  # words that tell something: with these, a turn has its full length
@@ -38,7 +38,7 @@ class TextFeatures(NamedTuple):
 @lru_cache(maxsize=CACHED)
 def read_text(text: str) -> TextFeatures:
     """Return the features of a text."""
-    words = split_stored(text)
+    words = split_words(text)
     telling = [word for word in words if word not in _STOPS]
     length = min(1.0, math.log1p(len(telling)) / math.log1p(FULL_LENGTH))
     return TextFeatures(frozenset(telling), f" {' '.join(telling)} ", len(words), length, _measure_question(text))
@@ -70,6 +70,11 @@ class QueryWords:
         order = [word for word in split_words(query) if word in known]
         pairs = dict.fromkeys(f" {one} {two} " for one, two in pairwise(order) if one != two)
         return cls(known, find_exact(query), tuple(pairs)[:MOST_ADJACENT])
+
+    @property
+    def is_name(self) -> bool:
+        """Whether nothing is looked for but names and quotations that count as a whole."""
+        return bool(self.exact) and self.weights.keys() <= {word for name in self.exact for word in split_words(name)}
 
     def find_held(self, words: frozenset[str]) -> int:
         """Return which of them are among the words of a text."""

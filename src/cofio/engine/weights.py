@@ -32,6 +32,22 @@ class WeightSet(NamedTuple):
         }
 
 
+NAME = 3.0
+"""What a name or a quotation is worth where nothing else is asked for: more than all else together."""
+_USUAL = ("words", "window", "meaning", "tokens", "neighbours", "session")
+"""What speaks for nearly every good answer; the other features are about few of them."""
+
+
+def scale_weights(together: Weights, alone: Weights) -> Weights:
+    """Return the weights of turns such that a good turn reaches as much as a good record without a session does.
+
+    They were fitted apart from each other, and only what they are worth beside each other was: where both kinds are
+    found, the sum of the turns' features, of which there are more, would leave every note behind.
+    """
+    factor = sum(alone.get(name, 0.0) for name in _USUAL) / sum(together.get(name, 0.0) for name in _USUAL)
+    return {name: factor * weight if name != "exact" else weight for name, weight in together.items()}
+
+
 WEIGHTS: Mapping[Evidence, WeightSet] = {
     "words": WeightSet(
         notes={"words": 1.0, "exact": 0.5, "adjacent": 0.1},
