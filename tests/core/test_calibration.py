@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.engine.calibration import CALIBRATION, estimate_relevance, make_monotone
+from cofio.engine.calibration import CALIBRATION, MANY, estimate_relevance, make_monotone
 from cofio.engine.features import Features
 from cofio.engine.weights import WEIGHTS, Evidence
 
@@ -46,6 +46,16 @@ def test_more_evidence_makes_a_hit_more_likely(evidence: Evidence) -> None:
     (low,), (high,) = estimate_relevance(weak, [0.5], evidence), estimate_relevance(strong, [0.5], evidence)
     assert low < 0.1 < 0.5 < high < 1
     assert CALIBRATION.keys() == WEIGHTS.keys()
+
+
+@pytest.mark.parametrize("evidence", WEIGHTS)
+def test_to_be_near_says_more_the_fewer_there_were(evidence: Evidence) -> None:
+    (usual,) = estimate_relevance(describe(0.3, 0.4, 0.4), [0.5], evidence)
+    compared = [1, 2, 10, MANY - 1, MANY, 10 * MANY]
+    chances = [estimate_relevance(describe(0.3, 0.4, 0.4), [0.5], evidence, each)[0] for each in compared]
+    assert chances == sorted(chances, reverse=True)
+    assert chances[0] > chances[3] > chances[4] == chances[5] == usual
+    assert estimate_relevance(describe(0.3, 0.4, 0.4), [0.5], evidence, 0) == [usual]
 
 
 def test_every_feature_that_has_a_weight_is_one_that_there_is() -> None:

@@ -17,6 +17,8 @@ from benchmarks.answers import OWN, Result, WayName, select
 from benchmarks.figures import Figures, average
 from benchmarks.retrieval import USUAL, run
 
+from cofio import Engine, Query, Scope, Settings
+
 from ..conftest import BackendUnderTest
 
 
@@ -114,3 +116,26 @@ def test_of_two_records_that_say_the_same_the_one_of_the_time_in_question_comes_
     pairs = [each for each in results[part, "hybrid"].answers if each.question.below]
     reversed_ = [each.question.text for each in pairs if not each.in_order]
     assert len(reversed_) <= (1 - BARS[part].in_order) * len(pairs), reversed_
+
+
+@pytest.mark.parametrize("asked", ["when do deployments happen", "release day", "when do we deploy?"])
+def test_a_question_in_other_words_finds_something_among_two_notes(two_notes: Engine, asked: str) -> None:
+    assert "We ship every Tuesday" in [hit.record.text for hit in two_notes.search(Query(asked))]
+
+
+@pytest.mark.parametrize("asked", ["who is the CEO", "how do I bake bread", "does she own a car?", "coffee"])
+def test_a_question_about_something_else_finds_nothing_among_two_notes(two_notes: Engine, asked: str) -> None:
+    page = two_notes.search(Query(asked))
+    assert not page.hits
+    assert page.cut
+
+
+@pytest.fixture(scope="module")
+def two_notes(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
+    """What somebody has who tries it out."""
+    settings = Settings(background=False, models=str(models))
+    with Engine.open(tmp_path_factory.mktemp("two") / "store", settings=settings) as memory:
+        memory.write(Scope("mcp"), text="We ship every Tuesday")
+        memory.write(Scope("mcp"), text="The staging database is refreshed on Sundays from production")
+        memory.settle()
+        yield memory

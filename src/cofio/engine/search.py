@@ -248,7 +248,7 @@ def _rank(found: Candidates, features: Features, fusion: str) -> _Scores:
             ]
         shares[name] = share
         total = [one + other for one, other in zip(total, share, strict=True)]
-    chance = estimate_relevance(features, total, evidence)
+    chance = estimate_relevance(features, total, evidence, found.nearest)
     gains = _lift_parents(total, chance, list(found.rows.values()))
     if gains:
         shares["children"] = gains
