@@ -26,7 +26,8 @@ MANY, CROWD = 60, 1 / 3
 
 The best of many is near to a question by chance more often than the best of a few: how near it is says more where there
 are few. With the third root, 1 to 4 records of which one answers find nothing for 0 to 11 % of the questions of each
-development set (2 to 53 % without it), and a question about something else still finds nothing in them.
+development set (2 to 53 % without it), and a question about something else still finds nothing in them. Where there are
+no tokens, the constants above are high already.
 """
 
 
@@ -50,7 +51,7 @@ def estimate_relevance(
 ) -> list[float]:
     """Return the probability that each candidate is relevant; `compared` is how many a vector was compared with."""
     signals, factors = list_signals(features, totals), CALIBRATION[evidence]
-    few = CROWD * math.log(MANY / compared) if compared and compared < MANY else 0.0
+    few = CROWD * math.log(MANY / compared) if "tokens" in evidence and compared and compared < MANY else 0.0
     sums = [factors[""] + few] * len(features.rows)
     for name, factor in factors.items():
         if name:
