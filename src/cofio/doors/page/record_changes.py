@@ -7,7 +7,6 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import cast
 
-from ...conversations.conversations import Conversations
 from ...conversations.edits import apply_words
 from ...conversations.projects import PREFIXES, public_id
 from ...files import Tree
@@ -128,7 +127,7 @@ def edit_record(request: ViewRequest, record: Record, words: Words) -> Record:
         planned: list[Change] = Tree(request.engine, record.scope, source="page").plan_edit(record, words.text)
     else:
         planned = [Edit(id=record.id, fields=apply_words(record, changes), if_version=record.version)]
-    answer = _get_conversations(request).apply(planned)[0]
+    answer = request.conversations.apply(planned)[0]
     assert isinstance(answer, Record)
     return answer
 
@@ -163,7 +162,7 @@ def delete_record(request: ViewRequest, record: Record, version: int) -> int:
     doom = find_doom(request, record)
     if doom.refusal:
         raise Conflict(doom.refusal)
-    conversations = _get_conversations(request)
+    conversations = request.conversations
     if (public := _find_public_id(record)) is not None:
         project = find_project(record)
         assert project is not None
@@ -179,7 +178,7 @@ def _list_along(request: ViewRequest, record: Record) -> list[Record]:
     if (public := _find_public_id(record)) is not None:
         project = find_project(record)
         assert project is not None
-        touched = _get_conversations(request).deleter.list_deletions(project, public)
+        touched = request.conversations.deleter.list_deletions(project, public)
         return [each for each in touched if each.id != record.id]
     if record.kind is Kind.DOCUMENT:
         return request.engine.list(record.scope / record.id, limit=MAX_LIST)
@@ -197,12 +196,6 @@ def _find_public_id(record: Record) -> str | None:
     if record.kind is Kind.TURN and isinstance(record.data, dict):
         return cast("str | None", record.data.get("message_id"))
     return public_id(record) if record.kind in PREFIXES and record.key else None
-
-
-def _get_conversations(request: ViewRequest) -> Conversations:
-    if request.server is not None and request.server.conversations is not None:
-        return request.server.conversations
-    return Conversations(request.engine)
 
 
 def _parse_data(text: str) -> Json:
