@@ -21,7 +21,7 @@ from .vault import FOLDER
 from .writer import Stamp, Tree
 
 MARK = ".conflict-"
-LARGEST = 1_000_000  # bytes of a version that is looked at; nobody compares more than that
+LARGEST = 1_000_000  # bytes of a version that is read
 
 
 class ConflictFile(NamedTuple):
