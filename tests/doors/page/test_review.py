@@ -14,6 +14,7 @@ from cofio.doors.page.review_view import build_review, decide
 from cofio.doors.page.view_types import ViewRequest
 from cofio.doors.page.viewer import Viewer
 from cofio.doors.web.failures import RequestError
+from cofio.files import Tree
 from cofio.values.scopes import REVIEW
 
 from .conftest import Browser
@@ -131,6 +132,33 @@ def test_a_secret_is_masked_where_it_stands(memory: Engine, ask: Ask) -> None:
 
 
 @pytest.mark.requirement("page:decisions")
+def test_a_secret_in_a_file_is_masked_in_its_earlier_texts_too_and_all_of_them_go_with_it(
+    memory: Engine, ask: Ask
+) -> None:
+    tree = Tree(memory, Scope("files"))
+    memory.apply(tree.plan_creation("/memories/a.md", f"{SECRET}\n"))
+    (file,) = memory.list(Scope("files"), exact=True, kinds=(Kind.FILE,))
+    memory.apply(tree.plan_edit(file, f"{SECRET}\nMore.\n"))
+    (item,) = build_review(ask()).items
+    assert [each.text for each in memory.list(tree.history)] == [f"{SECRET}\n"]
+    decide(ask(**answer(item, "merge")))
+    assert "hunter2" not in repr(memory.list(Scope("files")) + memory.list(tree.history))
+    memory.edit(item.sides[0].entry.id, text=SECRET)
+    (item,) = build_review(ask()).items
+    assert decide(ask(**answer(item, "delete"))).message == "Deleted. 1 more went along."
+    assert memory.count(tree.history) == 0
+
+
+@pytest.mark.requirement("page:decisions")
+def test_no_secret_gets_in_by_a_merge(memory: Engine, ask: Ask) -> None:
+    write_duplicates(memory)
+    (item,) = build_review(ask()).items
+    with pytest.raises(Invalid, match="looks like"):
+        decide(ask(**answer(item, "merge", text=SECRET)))
+    assert memory.count(NOTES) == 2
+
+
+@pytest.mark.requirement("page:decisions")
 def test_a_decision_about_what_has_changed_meanwhile_changes_nothing(memory: Engine, ask: Ask) -> None:
     older, newer = write_duplicates(memory)
     (item,) = build_review(ask()).items
@@ -182,6 +210,18 @@ def test_differences_are_marked_word_by_word_and_not_where_nearly_all_differs() 
     assert "".join(part.text for part in right) == "one four three"
     left, right = mark_differences("alpha beta gamma delta", "one four three seven eight nine")
     assert not any(part.differs for part in (*left, *right))
+
+
+@pytest.mark.requirement("page:bounded")
+def test_texts_that_repeat_themselves_take_no_longer_to_compare_than_others() -> None:
+    for _ in range(30):  # as many as one page shows: at a time that is squared, this would be minutes
+        left, right = mark_differences("ab. " * 5_000, "ab, " * 5_000)
+        assert "".join(part.text for part in left).startswith("ab. ab. ")
+        assert right
+    natural = " ".join(f"word{number} stands here." for number in range(1_000))
+    left, right = mark_differences(natural.replace("word7 ", "other "), natural)
+    assert [part.text for part in left if part.differs] == ["other"]
+    assert left[-1].text == " …"
 
 
 @pytest.mark.requirement("page:review")

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from difflib import SequenceMatcher
+from itertools import islice
 from typing import Final, Literal, TypeAlias
 
 from ...engine.engine import Engine
@@ -22,13 +23,13 @@ Pair: TypeAlias = tuple[str, str]
 """The ids of two records, in their order."""
 Likeness: TypeAlias = tuple[float, bool]
 """The share of words that two have in common, and whether they may contradict each other."""
-COMPARED = 2_000  # characters of each text in which differences are marked
+COMPARED = 600  # words and characters between them, of each text, in which differences are marked
 SIMILAR = 0.4  # of two texts has to be the same, or no differences are marked
 KEPT_FOR = timedelta(days=365)
 COMPARABLE: Final = (Kind.NOTE, Kind.FACT, Kind.MEMORY, Kind.ITEM)
 """The kinds of which two may say the same, or contradict each other."""
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
-_PIECE = re.compile(r"\w+|\W+?")
+_PIECE = re.compile(r"\w+|\s+|\W")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,17 +135,17 @@ def merge_texts(newer: Record, older: Record, *, contradicts: bool) -> str:
 
 def mark_differences(one: str, other: str) -> tuple[tuple[TextPart, ...], tuple[TextPart, ...]]:
     """Both texts in parts, with those that the other lacks marked, word by word."""
-    left, right = _PIECE.findall(one[:COMPARED]), _PIECE.findall(other[:COMPARED])
+    (left, left_rest), (right, right_rest) = _split_pieces(one), _split_pieces(other)
     parts: tuple[list[TextPart], list[TextPart]] = ([], [])
-    matcher = SequenceMatcher(None, left, right, autojunk=False)
+    matcher = SequenceMatcher(None, left, right)  # of a long text without what it is full of, which would take long
     if matcher.ratio() < SIMILAR:  # to mark nearly everything would be of no help
         return (TextPart(one, False),), (TextPart(other, False),)
     for operation, start, end, to_start, to_end in matcher.get_opcodes():
         for side, text in zip(parts, ("".join(left[start:end]), "".join(right[to_start:to_end])), strict=True):
             if text:
                 side.append(TextPart(text, operation != "equal"))
-    for side, text in zip(parts, (one, other), strict=True):
-        if len(text) > COMPARED:
+    for side, rest in zip(parts, (left_rest, right_rest), strict=True):
+        if rest:
             side.append(TextPart(" …", False))
     return tuple(parts[0]), tuple(parts[1])
 
@@ -174,6 +175,12 @@ def _mask(record: Record) -> Record:
 def make_key(sort: str, *records: Record) -> str:
     """By which a decision about records is remembered."""
     return f"{sort}/{make_digest(*sorted(each.id for each in records))}"
+
+
+def _split_pieces(text: str) -> tuple[list[str], bool]:
+    """The first words of a text and what stands between them, and whether there are more."""
+    pieces = [match[0] for match in islice(_PIECE.finditer(text), COMPARED + 1)]
+    return pieces[:COMPARED], len(pieces) > COMPARED
 
 
 def make_note(scope: Scope, key: str, versions: dict[str, Json]) -> Put:

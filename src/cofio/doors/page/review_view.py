@@ -14,12 +14,14 @@ from typing import Final, cast
 
 from ...conversations.edits import apply_words
 from ...engine.engine import Engine
-from ...secrets.scanner import find_in_json, mask_in_json, mask_secrets
+from ...secrets.policy import admit
+from ...secrets.scanner import find_in_json, find_secret, mask_in_json, mask_secrets
 from ...values.changes import Delete, Edit, Put
 from ...values.errors import Conflict, Invalid
 from ...values.records import MAX_TAGS, Json, Kind, Record, Scope
 from ...values.scopes import CONVERSATIONS, REVIEW
 from .list_entries import VISIBLE, hide_internal, make_entry
+from .record_changes import delete_record, list_revisions
 from .review_items import ReviewItem, find_pairs, find_secrets, make_key, make_note
 from .review_vault import list_conflicts, settle_conflict
 from .view_types import OFFSET, SCOPE, Action, Outcome, Parameter, View, ViewRequest, make_link
@@ -101,7 +103,7 @@ def decide(request: ViewRequest) -> Outcome:
         request.conversations.apply([_remember(sort, records)])
         return Outcome(location=back, message="Kept as it is; it does not come up again unless it changes.")
     if decision == "merge" and sort == "secret":
-        request.conversations.apply([_make_mask_edit(records[0])])
+        request.conversations.apply([*map(_make_mask_edit, [records[0], *_list_secret_revisions(request, records[0])])])
         return Outcome(location=back, message="The secret is masked.")
     if decision == "merge" and len(records) == 2:
         newer, older = sorted(records, key=lambda each: (each.updated_at, each.id), reverse=True)
@@ -109,8 +111,9 @@ def decide(request: ViewRequest) -> Outcome:
         return Outcome(location=back, message=f"Merged into “{make_entry(newer).title}”.")
     if decision.startswith("delete"):
         doomed = _choose_doomed(decision, records)
-        request.conversations.forget(Delete(id=doomed.id, if_version=doomed.version))
-        return Outcome(location=back, message="Deleted.")
+        count = delete_record(request, doomed, doomed.version)
+        along = f" {count - 1:,} more went along." if count > 1 else ""
+        return Outcome(location=back, message=f"Deleted.{along}")
     raise Invalid("decision", "expected keep, merge or delete")
 
 
@@ -127,10 +130,18 @@ def _choose_doomed(decision: str, records: Sequence[Record]) -> Record:
 
 def _merge(request: ViewRequest, newer: Record, older: Record) -> None:
     text = request.get("text").replace("\r\n", "\n") or newer.text
+    admit("page", {"text": text}, allow=request.engine.settings.allow_secrets)
     tags: list[Json] = [*islice(dict.fromkeys([*newer.tags, *older.tags]), MAX_TAGS)]
     fields = apply_words(newer, {"text": text, "tags": tags})
     edit = Edit(id=newer.id, fields=fields, if_version=newer.version)
     request.conversations.apply([edit, Delete(id=older.id, if_version=older.version)])
+
+
+def _list_secret_revisions(request: ViewRequest, record: Record) -> list[Record]:
+    """The earlier texts of a file in which something looks like a secret: who masks it wants it to be gone."""
+    if record.kind is not Kind.FILE:
+        return []
+    return [each for each in list_revisions(request.engine, record) if find_secret(each.text) is not None]
 
 
 def _make_mask_edit(record: Record) -> Edit:
