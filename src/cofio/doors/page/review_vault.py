@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ...values.errors import Conflict, Invalid, NotFound, Unavailable
 from ...values.records import Scope
 from ...values.scopes import REVIEW
@@ -11,6 +13,7 @@ from .text_differences import compare_texts
 from .view_types import ViewRequest
 
 MOST_CONFLICTS = 50
+_MARKER = re.compile(r"<!-- /?entry:.* -->")
 EDITABLE = 100_000  # characters of a version that can be edited on the page
 
 
@@ -72,12 +75,12 @@ def _open_conflicts(request: ViewRequest) -> ConflictFiles | None:
 
 
 def _compare(found: ConflictFile) -> tuple[tuple[TextPart, ...], ...]:
-    """Both versions, without what stands in both: of a day's file, most does."""
+    """Both versions, without what stands in both, as most of a day's file does, and without the marks of entries."""
     if not found.ours:
         return mark_differences(found.theirs, "")
-    lines = compare_texts(found.ours, found.theirs)
+    lines = [each for each in compare_texts(found.ours, found.theirs) if not _MARKER.fullmatch(each.text)]
     theirs, ours = ("\n".join(each.text for each in lines if each.sort != other) for other in ("old", "new"))
-    return mark_differences(theirs, ours)
+    return mark_differences(theirs.strip(), ours.strip())
 
 
 def _make_key(found: ConflictFile) -> str:

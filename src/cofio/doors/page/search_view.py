@@ -27,7 +27,7 @@ KEYED = (Kind.FILE, Kind.STATE, Kind.ITEM, Kind.PROFILE)  # kinds that people kn
 LABELS = {
     "keyword": "words", "semantic": "meaning", "window": "words beside it", "neighbours": "turns around it",
     "session": "its conversation", "author": "who said it", "asker": "about the one who asks", "date": "its time",
-    "children": "what belongs to it", "tokens": "meaning of its words", "question": "answers a question",
+    "children": "what belongs to it", "tokens": "meaning by word", "question": "answers a question",
     "length": "its length", "exact": "the very phrase", "adjacent": "words side by side",
 }  # fmt: skip
 """What each signal is called."""
