@@ -44,6 +44,7 @@ HEADERS = {
 """The headers of every page and of its JSON."""
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
+_MARK, _MARK_END = Markup("<mark>"), Markup("</mark>")
 _UNITS = ("bytes", "KB", "MB", "GB", "TB")
 
 
@@ -124,12 +125,13 @@ def render_scope(names: Iterable[str]) -> str:
 def mark_words(text: str, words: Iterable[str]) -> Markup:
     """The text, escaped, in which each word that is one of `words` (as an index knows them) is in a <mark>."""
     wanted = frozenset(words)
+    shown = neutralise(text)  # as long as it was: each character that is replaced is replaced by one
     parts: list[Markup] = []
     end = 0
     for start, stop in _find_words(text, wanted) if wanted else ():
-        parts += (escape(neutralise(text[end:start])), Markup("<mark>{}</mark>").format(neutralise(text[start:stop])))
+        parts += (escape(shown[end:start]), _MARK, escape(shown[start:stop]), _MARK_END)
         end = stop
-    return Markup("").join([*parts, escape(neutralise(text[end:]))])
+    return Markup("").join([*parts, escape(shown[end:])])
 
 
 def _find_words(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:

@@ -18,7 +18,7 @@ from .list_entries import VISIBLE, Entry, hide_internal, make_entry
 from .view_types import OFFSET, SCOPE, Parameter, View, ViewRequest, make_link
 
 PAGE = 20  # hits that are shown at once
-MOST_HITS = 60  # of a search, that one can page through
+MOST_HITS = 40  # of a search, that one can page through
 COUNTED = 100  # of what was written last, records that are looked at for the facets
 MAX_OFFSET = 100_000
 NEAR = 12  # candidates below the floor that are shown
