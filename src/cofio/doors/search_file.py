@@ -58,6 +58,16 @@ class SearchFile:
             finally:
                 os.close(opened)
 
+    def remove_stale(self) -> None:
+        """Remove a file that a killed server left: what was searched for is not to stay."""
+        with suppress(OSError, Unavailable):
+            opened = open_file(self._path, os.O_WRONLY)
+            try:
+                if try_lock(opened):
+                    self._path.unlink()
+            finally:
+                os.close(opened)
+
     def want(self) -> None:
         """Have `hold` make the file from now on."""
         with self._lock:

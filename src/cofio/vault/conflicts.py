@@ -111,7 +111,8 @@ class ConflictFiles:
 
     def _walk(self) -> Iterator[tuple[Parts, Stamp]]:
         for path, stamp in self._tree.walk():
-            if MARK in path[-1] and _is_text(join_parts(path)):  # what is no text cannot be asked for either
+            name = join_parts(path)
+            if MARK in path[-1] and name.encode(errors="replace").decode() == name:  # else it cannot be asked for
                 yield path, stamp
 
     def _read(self, path: Parts, stamp: Stamp) -> ConflictFile:
@@ -146,14 +147,6 @@ class ConflictFiles:
             if record is None:
                 raise Invalid("file", f"has {key}, of which the memory has no record")
         return [record for record in records if record is not None]
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _describe(error: Invalid) -> str:

@@ -15,6 +15,7 @@ from httpx2 import Response
 from cofio import Engine, Kind, Record
 from cofio.config.address import StoreAddress
 from cofio.conversations.conversations import Conversations, Project
+from cofio.conversations.stretches import make_profile_put
 from cofio.extract.extractor import Message
 from cofio.values.changes import Edit
 from cofio.vault.vault import Vault
@@ -110,6 +111,32 @@ def test_the_memory_takes_what_is_merged_by_hand(review: Review) -> None:
     assert review.decide("merge", text=text).status_code == 303
     assert review.fact.text == "Ann has two dogs, Max and Bo."
     assert review.items == []
+
+
+@pytest.mark.requirement("page:decisions")
+def test_a_merge_that_says_what_the_memory_says_changes_nothing_and_settles_it(review: Review) -> None:
+    before = review.fact
+    assert review.decide("merge", text=review.item["merged"].replace(WROTE, SAYS)).status_code == 303
+    assert review.fact == before
+    assert review.items == []
+
+
+@pytest.mark.requirement("page:decisions")
+def test_a_persons_profile_is_taken_too(review: Review) -> None:
+    review.decide("delete")
+    (profile,) = review.browser.engine.list(kinds=(Kind.PROFILE,))
+    assert isinstance(profile.data, dict)
+    (file,) = review.vault.folder.rglob("user.md")
+    front, _, _ = file.read_text().rpartition("---\n")
+    file.write_text(f"{front}---\nA sailor.\n")
+    changed = make_profile_put(profile.scope, {**profile.data, "summary": "A diver."}, profile.version)
+    review.conversations.apply([changed])
+    assert "A sailor." in join(review.item["versions"][0])
+    assert review.decide("take").status_code == 303
+    (profile,) = review.browser.engine.list(kinds=(Kind.PROFILE,))
+    assert isinstance(profile.data, dict)
+    assert profile.data["summary"] == "A sailor."
+    assert file.read_text().endswith("A sailor.\n")
 
 
 @pytest.mark.requirement("page:decisions")

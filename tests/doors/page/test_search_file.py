@@ -98,12 +98,19 @@ def open_file(home: Path) -> SearchFile:
     return file
 
 
-def test_a_file_that_a_killed_server_left_is_removed_by_the_next_search(tmp_path: Path) -> None:
+def test_a_file_that_a_killed_server_left_is_removed_by_the_next_search_or_server(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(b"\n" + make_search("what was asked") + b"\n")
     with Engine.open(tmp_path / "store") as memory:
         note_searches(tmp_path, "mcp", memory)
         memory.search("harbour")
     assert not (tmp_path / NAME).exists()
+    (tmp_path / NAME).write_bytes(make_search())
+    SearchFile(tmp_path).remove_stale()  # as a server does that starts
+    assert not (tmp_path / NAME).exists()
+    held = open_file(tmp_path)
+    SearchFile(tmp_path).remove_stale()
+    assert (tmp_path / NAME).exists()
+    held.release()
 
 
 def test_what_another_left_or_wrote_wrongly_is_not_shown(tmp_path: Path) -> None:

@@ -425,6 +425,8 @@ def build_application(
     tokens = Tokens(memory.engine.shared_values or options.address.home)
     own_searches = LocalSearches() if member is None else BoardSearches(member.board, member.number)
     others = None if memory.engine.read_only else SearchFile(options.address.home)
+    if others is not None:
+        others.remove_stale()
     searches = SearchLog(own_searches, others)
     searches.attach(memory.engine)
     page_server = PageServer(
