@@ -33,17 +33,20 @@ class Memory:
         say: Callable[[str], None],
         sharing: WorkSharing | None = None,
         is_incomplete: Callable[[], bool] | None = None,
+        on_open: Callable[[Engine], None] | None = None,
     ) -> None:
         """`say` is told, a line at a time, what a person who looks at the server's log would want to know.
 
         With `is_incomplete`, another process of the server takes over what there is to take over, and this says whether
         it is still at it. With `sharing`, that process does the derived work, too, or this one does it for all.
+        `on_open` is given the memory before anyone else is.
         """
         self._address = address
         self._settings = settings
         self._say = say
         self._sharing = sharing
         self._is_incomplete = is_incomplete
+        self._on_open = on_open
         self._lock = threading.Lock()
         self._engine: Engine | None = None
         self._takeover: threading.Thread | None = None
@@ -95,6 +98,8 @@ class Memory:
         from ..importers import agent_memory_store
 
         engine = Engine.open(self._address, settings=self._settings, sharing=self._sharing)
+        if self._on_open is not None:
+            self._on_open(engine)
         if self._is_incomplete is not None:
             return engine
         if loss := find_loss(self._address):

@@ -138,25 +138,10 @@ class Layout:
 
     def locate(self, path: Parts) -> Location | None:
         """What a file is for, by its path; None when it is none of ours."""
-        names = _parse_names(path)
-        if names is None:
-            return None
-        try:
-            home = Scope(*CONVERSATIONS.names, *names)
-        except Invalid:  # no text, or too long
-            return None
-        if self.find_folder(home, register=False) != path[:4]:  # written otherwise than we would
-            return None
-        track, rest = names[2], [*path[4:]]
-        if rest == [PROFILE] and track == "user":
-            return Location(home=home, kind=Kind.PROFILE)
-        if len(rest) == 3 and rest[0] == "skills" and rest[1].startswith("skill_") and rest[2] == SKILL:
-            return Location(home=home, kind=Kind.SKILL) if track == "agent" else None
-        named = _DAY.fullmatch(rest[1]) if len(rest) == 2 else None
-        for kind, (folder, stem) in DAILY.items():
-            if named and (rest[0], named[1]) == (folder, stem) and (kind is Kind.CASE) == (track == "agent"):
-                return Location(home=home, kind=kind, day=named[2])
-        return None
+        located = parse_location(path)
+        if located is None or self.find_folder(located.home, register=False) != path[:4]:
+            return None  # written otherwise than we would
+        return located
 
     def _name_default(self, name: str, default: str) -> str:
         if name == "default":
@@ -173,6 +158,27 @@ class Layout:
         if self._folded:
             safe = _escape_capitals(safe)
         return _escape_reserved(_shorten(safe, name))
+
+
+def parse_location(path: Parts) -> Location | None:
+    """What a file would be for by the names in its path, whether or not we would write them so; None for nothing."""
+    names = _parse_names(path)
+    if names is None:
+        return None
+    try:
+        home = Scope(*CONVERSATIONS.names, *names)
+    except Invalid:  # no text, or too long
+        return None
+    track, rest = names[2], [*path[4:]]
+    if rest == [PROFILE] and track == "user":
+        return Location(home=home, kind=Kind.PROFILE)
+    if len(rest) == 3 and rest[0] == "skills" and rest[1].startswith("skill_") and rest[2] == SKILL:
+        return Location(home=home, kind=Kind.SKILL) if track == "agent" else None
+    named = _DAY.fullmatch(rest[1]) if len(rest) == 2 else None
+    for kind, (folder, stem) in DAILY.items():
+        if named and (rest[0], named[1]) == (folder, stem) and (kind is Kind.CASE) == (track == "agent"):
+            return Location(home=home, kind=kind, day=named[2])
+    return None
 
 
 def _parse_names(path: Parts) -> tuple[str, str, str, str] | None:

@@ -262,7 +262,7 @@ class VaultSync:
                     continue
                 self._vault.accepted[name, key] = digest(theirs)
                 admitted = admit("vault", changes, allow=self._vault.engine.settings.allow_secrets)
-                self._conversations.apply([_make_change(each.record, admitted)])
+                self._conversations.apply([make_change(each.record, admitted)])
                 synced.edited.append(
                     finding if admitted is changes else replace(finding, text="what looks like a secret is masked")
                 )
@@ -527,7 +527,8 @@ class _FileComparison:
             vault.write_day(self._path, located.home, located.kind, sorted(keys))
 
 
-def _make_change(record: Record, changes: Mapping[str, Any]) -> Change:
+def make_change(record: Record, changes: Mapping[str, Any]) -> Change:
+    """The change that makes a record say what a person has written of it, if it is as it was."""
     if record.kind is Kind.PROFILE:
         return make_profile_put(record.scope, changes, record.version)
     return Edit(id=record.id, fields=apply_edit(record, changes), if_version=record.version)

@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from cofio import Engine, Settings
 from cofio.config.address import StoreAddress
+from cofio.conversations.conversations import Conversations
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.http import Handlers, make_server
 from cofio.doors.mcp.surface import Surface
@@ -59,7 +60,7 @@ class Browser:
         assert found is not None
         return found[1]
 
-    def post(self, path: str, *, origin: str | None = ORIGIN, accept: str = "text/html", **fields: Any) -> Response:
+    def post(self, path: str, /, *, origin: str | None = ORIGIN, accept: str = "text/html", **fields: Any) -> Response:
         """Send a form, with its token unless another is given."""
         sent = {"form_token": self.get_form_token(), **fields}
         headers = {"Accept": accept} | ({"Origin": origin} if origin else {})
@@ -74,8 +75,10 @@ def make_browser(memory: Engine, store_address: StoreAddress) -> Iterator[Callab
     holder = Memory(store_address, SETTINGS, say=lambda _: None)
     surface = Surface(holder, allow_secrets=False, structured=False)
 
-    def make(*, strict: bool = False) -> Browser:
-        server = PageServer(engine=lambda: memory, address=store_address, settings=SETTINGS)
+    def make(*, strict: bool = False, conversations: Conversations | None = None) -> Browser:
+        server = PageServer(
+            engine=lambda: memory, address=store_address, settings=SETTINGS, conversations=conversations
+        )  # fmt: skip
         door = Door(server, tokens)
         application = make_app(
             make_server(Handlers(surface)), routes=door.make_routes(), hosts=["127.0.0.1"], tokens=tokens,

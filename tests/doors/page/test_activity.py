@@ -16,7 +16,8 @@ from cofio.doors.page.activity_feed import ActivityFeed
 from cofio.doors.page.activity_view import PAGE, build_activity
 from cofio.doors.page.view_types import ViewRequest
 from cofio.doors.page.viewer import Viewer
-from cofio.doors.web.board import SEARCH_SIZE, SEARCHES, Board
+from cofio.doors.search_notes import SEARCH_SIZE
+from cofio.doors.web.board import SEARCHES, Board
 from cofio.doors.web.overload import DoorLoad, LoopLag
 from cofio.doors.web.search_log import BoardSearches, LocalSearches, SearchLog
 
@@ -213,7 +214,7 @@ def test_searches_are_noted_only_while_a_page_is_open(memory: Engine) -> None:
     log.attach(memory)
     found = memory.write(NOTES, title="Harbour", text="the harbour release")
     memory.search("harbour")
-    assert log.read(()) == ((0,), [])
+    assert log.read(()) == ((0, 0), [])
     store.set_watchers(1)
     with DoorLoad("mcp", LoopLag()).count_work():
         memory.search("harbour")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,14 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, expect
 
-from cofio import Engine, Scope, Settings
+from cofio import Engine, Kind, Scope, Settings
 from cofio.conversations.conversations import Conversations
 from cofio.doors.example_memory import ExampleMemory
 from cofio.doors.page import view_table
 from cofio.doors.web.tokens import Tokens
+from cofio.values.changes import Edit
 from cofio.values.records import Draft
+from cofio.vault.vault import Vault
 
 from .real_browser import AXE, PageServerProcess, Tab, open_chromium
 from .test_security import HOSTILE
@@ -39,7 +42,10 @@ def server(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """A server of two workers on the example memory, a hostile one beside it, and notes to edit."""
     store = tmp_path_factory.mktemp("page") / "store"
     with Engine.open(store, settings=SETTINGS) as engine:
-        ExampleMemory(Conversations(engine)).load()
+        with closing(Vault(engine, store / "vault")) as vault:
+            conversations = Conversations(engine, mirror=vault)
+            ExampleMemory(conversations).load()
+            make_vault_conflict(conversations, vault)
         for text in HOSTILE:
             engine.write(Scope("hostile", text[:90]), title=text, text=text, tags=[text[:90]], author=text[:90])
         engine.write(Scope("huge"), title="huge", text="word " * 50_000)
@@ -48,6 +54,14 @@ def server(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Itera
     serving = PageServerProcess(store, "--workers", "2")
     yield serving
     serving.end()
+
+
+def make_vault_conflict(conversations: Conversations, vault: Vault) -> None:
+    """Have a person and the memory change one episode."""
+    episode = conversations.engine.list(kinds=(Kind.EPISODE,), limit=1)[0]
+    file = next(file for file in vault.folder.rglob("episode-*.md") if episode.title in file.read_text())
+    file.write_text(file.read_text().replace(episode.title, "The person's subject"))
+    conversations.apply([Edit(id=episode.id, fields={"title": "The memory's subject"})])
 
 
 @pytest.fixture
@@ -365,6 +379,24 @@ def test_a_review_is_done_by_keys(open_tab: OpenTab, server: PageServerProcess) 
     expect(page.locator(".toast")).to_contain_text("Kept")
     tab.press("m")
     expect(page.locator(".empty h2")).to_have_text("Nothing to look at here")
+    assert tab.complaints == []
+
+
+@pytest.mark.requirement("page:decisions")
+def test_a_conflict_of_the_vault_is_merged_by_hand_without_a_mouse(open_tab: OpenTab) -> None:
+    tab = open_tab()
+    page = tab.open("/page/review?sort=vault")
+    items = page.locator("form.review")
+    expect(items).to_have_count(1)
+    expect(items.locator("mark").first).to_have_text("person")
+    tab.press("m")
+    box = items.get_by_role("textbox")
+    expect(box).to_be_focused()
+    box.fill(box.input_value().replace("The person's subject", "The subject of both"))
+    tab.press("Control+Enter")
+    expect(page.locator(".empty h2")).to_have_text("Nothing to look at here")
+    page = tab.open("/?q=the+subject+of+both&kind=episode")
+    expect(page.locator("#results .hit-title").first).to_have_text("The subject of both")
     assert tab.complaints == []
 
 

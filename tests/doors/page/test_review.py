@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cofio import Conflict, Engine, Invalid, Kind, NotFound, Scope, Settings
-from cofio.config.address import StoreAddress
+from cofio import Conflict, Engine, Invalid, Kind, NotFound, Scope
 from cofio.doors.page import review_view
-from cofio.doors.page.review_view import ReviewItem, build_review, decide, mark_differences
-from cofio.doors.page.view_types import PageServer, ViewRequest
+from cofio.doors.page.review_items import ReviewItem, mark_differences
+from cofio.doors.page.review_view import build_review, decide
+from cofio.doors.page.view_types import ViewRequest
 from cofio.doors.page.viewer import Viewer
 from cofio.doors.web.failures import RequestError
+from cofio.files import Tree
 from cofio.values.scopes import REVIEW
-from cofio.vault.conflicts import list_conflicts, remove_conflict
 
 from .conftest import Browser
 
@@ -134,6 +132,33 @@ def test_a_secret_is_masked_where_it_stands(memory: Engine, ask: Ask) -> None:
 
 
 @pytest.mark.requirement("page:decisions")
+def test_a_secret_in_a_file_is_masked_in_its_earlier_texts_too_and_all_of_them_go_with_it(
+    memory: Engine, ask: Ask
+) -> None:
+    tree = Tree(memory, Scope("files"))
+    memory.apply(tree.plan_creation("/memories/a.md", f"{SECRET}\n"))
+    (file,) = memory.list(Scope("files"), exact=True, kinds=(Kind.FILE,))
+    memory.apply(tree.plan_edit(file, f"{SECRET}\nMore.\n"))
+    (item,) = build_review(ask()).items
+    assert [each.text for each in memory.list(tree.history)] == [f"{SECRET}\n"]
+    decide(ask(**answer(item, "merge")))
+    assert "hunter2" not in repr(memory.list(Scope("files")) + memory.list(tree.history))
+    memory.edit(item.sides[0].entry.id, text=SECRET)
+    (item,) = build_review(ask()).items
+    assert decide(ask(**answer(item, "delete"))).message == "Deleted. 1 more went along."
+    assert memory.count(tree.history) == 0
+
+
+@pytest.mark.requirement("page:decisions")
+def test_no_secret_gets_in_by_a_merge(memory: Engine, ask: Ask) -> None:
+    write_duplicates(memory)
+    (item,) = build_review(ask()).items
+    with pytest.raises(Invalid, match="looks like"):
+        decide(ask(**answer(item, "merge", text=SECRET)))
+    assert memory.count(NOTES) == 2
+
+
+@pytest.mark.requirement("page:decisions")
 def test_a_decision_about_what_has_changed_meanwhile_changes_nothing(memory: Engine, ask: Ask) -> None:
     older, newer = write_duplicates(memory)
     (item,) = build_review(ask()).items
@@ -187,6 +212,18 @@ def test_differences_are_marked_word_by_word_and_not_where_nearly_all_differs() 
     assert not any(part.differs for part in (*left, *right))
 
 
+@pytest.mark.requirement("page:bounded")
+def test_texts_that_repeat_themselves_take_no_longer_to_compare_than_others() -> None:
+    for _ in range(30):  # as many as one page shows: at a time that is squared, this would be minutes
+        left, right = mark_differences("ab. " * 5_000, "ab, " * 5_000)
+        assert "".join(part.text for part in left).startswith("ab. ab. ")
+        assert right
+    natural = " ".join(f"word{number} stands here." for number in range(1_000))
+    left, right = mark_differences(natural.replace("word7 ", "other "), natural)
+    assert [part.text for part in left if part.differs] == ["other"]
+    assert left[-1].text == " …"
+
+
 @pytest.mark.requirement("page:review")
 def test_many_copies_are_few_pairs_and_each_of_them_comes_up(memory: Engine, ask: Ask) -> None:
     copies = {memory.write(NOTES, title="Ferry", text="Ferry tickets are sold by Olsen.").id for _ in range(8)}
@@ -207,59 +244,6 @@ def test_one_page_looks_at_a_bounded_number_of_records(memory: Engine, ask: Ask)
     assert (model.record_count, len(model.items)) == (review_view.BATCH, review_view.MOST_SHOWN)
     assert model.left_out == review_view.BATCH - review_view.MOST_SHOWN
     assert build_review(ask(offset=str(review_view.BATCH))).record_count == 1
-
-
-def write_conflict(home: Path) -> Path:
-    folder = home / "vault" / "app" / "users"
-    folder.mkdir(parents=True)
-    (folder / "episode-2026-05-28.md").write_text("What the record says.\n")
-    kept = folder / "episode-2026-05-28.conflict-20260528T120000.md"
-    kept.write_text("What a person wrote.\n")
-    return kept
-
-
-@pytest.mark.folder_only("the files of a vault")
-@pytest.mark.requirement("page:review")
-@pytest.mark.requirement("page:decisions")
-def test_what_the_vault_could_not_take_in_is_shown_beside_its_file(
-    memory: Engine, store: StoreAddress, ask: Ask
-) -> None:
-    kept = write_conflict(store.home)
-    server = PageServer(engine=lambda: memory, address=store, settings=Settings())
-
-    def ask_server(**parameters: Any) -> ViewRequest:
-        return replace(ask(**parameters), server=server)
-
-    (item,) = build_review(ask_server()).items
-    assert (item.sort, item.path) == ("vault", "app/users/episode-2026-05-28.conflict-20260528T120000.md")
-    assert ["".join(part.text for part in each) for each in item.versions] == [
-        "What a person wrote.\n",
-        "What the record says.\n",
-    ]
-    decide(ask_server(**answer(item, "keep")))
-    assert build_review(ask_server()).items == ()
-    assert kept.exists()
-    kept.write_text("What a person wrote later.\n")
-    (item,) = build_review(ask_server()).items
-    with pytest.raises(NotFound):
-        decide(ask_server(**answer(item, "delete", path="../../memory.db")))
-    decide(ask_server(**answer(item, "delete")))
-    assert not kept.exists()
-    assert list_conflicts(store.home, 10) == []
-    with pytest.raises(NotFound):
-        remove_conflict(store.home, item.path)
-
-
-@pytest.mark.folder_only("the files of a vault")
-@pytest.mark.requirement("page:reach")
-def test_a_limited_token_sees_nothing_of_the_vault(memory: Engine, store: StoreAddress, ask: Ask) -> None:
-    write_conflict(store.home)
-    server = PageServer(engine=lambda: memory, address=store, settings=Settings())
-    viewer = Viewer(reach=Scope("rest", "shop"))
-    assert build_review(replace(ask(viewer), server=server)).items == ()
-    form = {"decision": "delete", "sort": "vault", "path": "app/users/episode-2026-05-28.conflict-20260528T120000.md"}
-    with pytest.raises(NotFound):
-        decide(replace(ask(viewer, **form), server=server))
 
 
 @pytest.mark.requirement("page:decisions")

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from html.parser import HTMLParser
 from time import monotonic
+from typing import Any
 
 import pytest
 
@@ -118,7 +119,8 @@ def test_hostile_records_are_text_on_every_page(browser: Browser, hostile: list[
     for address in addresses:
         page = browser.show(address)
         check_page(page)
-        visible = re.sub(r"<textarea.*?</textarea>", "", page, flags=re.DOTALL)
+        # What is in a form comes back from it, and so is there as it is.
+        visible = re.sub(r'<textarea.*?</textarea>|value="[^"]*"', "", page, flags=re.DOTALL)
         assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u200b]", visible), address
 
 
@@ -130,6 +132,59 @@ def test_what_a_reader_edits_of_a_hostile_record_is_kept_as_it_is(browser: Brows
     check_page(page)
     browser.post("/page/record/edit", id=record.id, version=1, title="new", text=text.replace("\n", "\r\n"))
     assert memory.read(record.id).text == text
+
+
+class FormReader(HTMLParser):
+    """Reads what a form on a page would send, as a browser does."""
+
+    def __init__(self, action: str) -> None:
+        super().__init__()
+        self.fields: dict[str, str] = {}
+        self._action = action
+        self._is_within = False
+        self._area = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take a field."""
+        attributes = dict(attrs)
+        if tag == "form":
+            self._is_within = attributes.get("action") == self._action
+        name = attributes.get("name")
+        if self._is_within and name and tag == "input":
+            self.fields[name] = re.sub("[\r\n]", "", attributes.get("value") or "")
+        self._area = name if self._is_within and name and tag == "textarea" else ""
+
+    def handle_data(self, data: str) -> None:
+        """Take the text of an area, which begins after a line break and has the line breaks of forms."""
+        if self._area:
+            self.fields[self._area] = re.sub("\r\n?|\n", "\r\n", data.removeprefix("\n"))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Leave an area."""
+        self._area = ""
+
+
+@pytest.mark.requirement("page:text")
+@pytest.mark.requirement("page:edit")
+def test_what_a_form_sends_back_untouched_stays_as_it_was_though_it_is_not_seen(
+    browser: Browser, memory: Engine
+) -> None:
+    hidden = "\u05d0\u200f\u202e \u00adsoft \ufeff \u200b \x1b[31m &amp; <b>"
+    data: dict[str, Any] = {"k\u200b": f"{hidden}\n"}
+    record = memory.write(
+        Scope("a\u200b"), title=f"t\u202e{hidden}", text=f"\n{hidden}\n\tlone\rreturn", tags=["x\u200by"], data=data
+    )
+    form = FormReader("/page/record/edit")
+    form.feed(browser.show(f"/page/record?id={record.id}&edit=1"))
+    assert form.fields["text"].startswith("\r\n\u05d0\u200f")
+    browser.post("/page/record/edit", **form.fields)
+    assert memory.read(record.id) == record
+    browser.post("/page/record/edit", **form.fields | {"tags": "other"})
+    after = memory.read(record.id)
+    assert (after.title, after.text, after.data, after.tags) == (record.title, record.text, record.data, ("other",))
+    search = FormReader("/")
+    search.feed(browser.show("/?q=soft%E2%80%8B&scope=a%E2%80%8B"))
+    assert (search.fields["q"], search.fields["scope"]) == ("soft\u200b", "a\u200b")
 
 
 @pytest.mark.requirement("page:text")
@@ -277,6 +332,26 @@ def test_a_sign_in_is_no_way_to_another_site_and_takes_no_forged_form(make_brows
     assert _clean_target("/page/record?id=1") == "/page/record?id=1"
     assert browser.post("/page/signin", origin="http://evil.example", token=token).status_code == 403
     assert browser.post("/page/signin", token=token, form_token="").status_code == 403
+
+
+@pytest.mark.requirement("page:guard")
+def test_every_address_of_the_page_is_behind_the_guard(make_browser: Callable[..., Browser]) -> None:
+    browser = make_browser(strict=True)
+    names = [view.name for view in view_table.VIEWS]
+    reads = ["/", *(f"{start}{name}" for name in (*names, "other") for start in ("/page/", "/api/page/"))]
+    reads += [f"/api/page/{stream.name}" for stream in view_table.STREAMS]
+    posts = [f"/page/{action.name}" for action in view_table.ACTIONS] + ["/page/signout", "/page/other/action"]
+    for method, paths in (("GET", reads), ("POST", posts)):
+        for path in paths:
+            assert browser.client.request(method, path, headers=HTML).status_code == 401, path
+            assert browser.client.request(method, path, headers={"Host": "evil.example"}).status_code == 421, path
+            answer = browser.client.request(method, path, headers={"Origin": "http://evil.example"})
+            assert answer.status_code == 403, path
+    assert "Sign in" in browser.get("/page/signin").text
+    browser.post("/page/signin", token=browser.tokens.add("reader", access="read"), next="/")
+    for path in posts:
+        if path != "/page/signout":
+            assert browser.post(path, id="x", version=1).status_code in (403, 404), path
 
 
 @pytest.mark.requirement("page:reach")

@@ -141,6 +141,15 @@ def test_equal_states_differ_in_nothing_and_others_in_something(old: Any, new: A
 
 
 @pytest.mark.requirement("page:threads")
+def test_what_is_put_at_the_end_of_a_long_list_is_found() -> None:
+    old: list[Any] = [{"content": str(number)} for number in range(5_000)]
+    (change,) = compare_states({"messages": old}, {"messages": [*old, {"content": "new"}]})
+    assert (change.path, change.sort) == ("messages[5000]", "new")
+    (change,) = compare_states({"messages": old}, {"messages": [*old[:4_000], {"content": "x"}, *old[4_001:]]})
+    assert (change.path, change.old, change.new) == ("messages[4000].content", "4000", "x")
+
+
+@pytest.mark.requirement("page:threads")
 def test_the_pages_show_it(browser: Browser) -> None:
     assert "No threads" in browser.show("/page/threads")
     browser.engine.checkpoints.save("library", "a/b <c>", "one", {"text": "<script>alert(1)</script>"})

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
+from functools import partial
 from itertools import takewhile
 from time import monotonic
 from typing import Any, TypeAlias
@@ -194,7 +195,7 @@ class ActivityFeed:
     def _add(self, subscriber: _Subscriber) -> None:
         self._loop = asyncio.get_running_loop()
         self._subscribers.add(subscriber)
-        self._searches.store.set_watchers(len(self._subscribers))
+        self._searches.set_watchers(len(self._subscribers))
         if self._poller is None or self._poller.done():
             self._changes = ChangeReader(self._engine)
             self._marks = self._searches.read(self._marks)[0]
@@ -202,7 +203,7 @@ class ActivityFeed:
 
     def _remove(self, subscriber: _Subscriber) -> None:
         self._subscribers.discard(subscriber)
-        self._searches.store.set_watchers(len(self._subscribers))
+        self._searches.set_watchers(len(self._subscribers))
         if not self._subscribers and self._poller is not None:
             self._poller.cancel()
             self._poller = None
@@ -218,7 +219,7 @@ class ActivityFeed:
             except CofioError as error:  # the next question may be answered
                 events = [] if is_down else [("unavailable", None, {"reason": _describe(error)})]
                 is_down = True
-            self._marks, searches = self._searches.read(self._marks)
+            self._marks, searches = await self._workers.run(partial(self._searches.follow, self._marks))
             events += [
                 ("search", Scope.parse(each["scope"]), {**each, "door": name_door(each["door"])}) for each in searches
             ]

@@ -7,9 +7,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import cast
 
-from ...conversations.conversations import Conversations
 from ...conversations.edits import apply_words
 from ...conversations.projects import PREFIXES, public_id
+from ...engine.engine import Engine
 from ...files import Tree
 from ...secrets.policy import admit
 from ...values.changes import Change, Delete, Edit
@@ -58,13 +58,14 @@ class Words:
     def parse(cls, request: ViewRequest, record: Record) -> Words:
         """What the form of a record holds; of a field that it lacks, what the record says."""
         before = cls.of(record)
-        text = request.get("text", before.text)
+        text = _read_field(request, "text", before.text)
         if "\r" not in record.text:
             text = text.replace("\r\n", "\n")  # which is how forms send line breaks
+        title = _read_field(request, "title", before.title)
         return cls(
-            title=" ".join(request.get("title", before.title).split()), text=text,
-            tags=request.get("tags", before.tags), importance=request.get("importance", before.importance),
-            data=request.get("data", before.data).replace("\r\n", "\n"),
+            title=title if title == before.title else " ".join(title.split()), text=text,
+            tags=_read_field(request, "tags", before.tags), importance=request.get("importance", before.importance),
+            data=_read_field(request, "data", before.data),
             version=request.get_int("version", record.version, 1, 2**53 - 1),
         )  # fmt: skip
 
@@ -76,7 +77,7 @@ class Words:
         """
         before = Words.of(record)
         changes: dict[str, Json] = {}
-        if self.title != " ".join(before.title.split()):
+        if self.title != before.title:
             changes["title"] = self.title
         if self.text != before.text:
             changes["text"] = self.text
@@ -128,7 +129,7 @@ def edit_record(request: ViewRequest, record: Record, words: Words) -> Record:
         planned: list[Change] = Tree(request.engine, record.scope, source="page").plan_edit(record, words.text)
     else:
         planned = [Edit(id=record.id, fields=apply_words(record, changes), if_version=record.version)]
-    answer = _get_conversations(request).apply(planned)[0]
+    answer = request.conversations.apply(planned)[0]
     assert isinstance(answer, Record)
     return answer
 
@@ -156,14 +157,15 @@ def delete_record(request: ViewRequest, record: Record, version: int) -> int:
     """Delete a record with what goes along; how many records went.
 
     Raises:
-        Conflict: it has changed since the reader was told what goes, or it cannot go alone.
+        Conflict: it has changed since the reader was told what goes.
+        Invalid: it cannot be deleted here.
     """
     if version != record.version:
         raise Conflict(record.id, expected=version, found=record.version)
     doom = find_doom(request, record)
     if doom.refusal:
-        raise Conflict(doom.refusal)
-    conversations = _get_conversations(request)
+        raise Invalid(record.kind, doom.refusal)
+    conversations = request.conversations
     if (public := _find_public_id(record)) is not None:
         project = find_project(record)
         assert project is not None
@@ -179,15 +181,20 @@ def _list_along(request: ViewRequest, record: Record) -> list[Record]:
     if (public := _find_public_id(record)) is not None:
         project = find_project(record)
         assert project is not None
-        touched = _get_conversations(request).deleter.list_deletions(project, public)
+        touched = request.conversations.deleter.list_deletions(project, public)
         return [each for each in touched if each.id != record.id]
     if record.kind is Kind.DOCUMENT:
         return request.engine.list(record.scope / record.id, limit=MAX_LIST)
     if record.kind is Kind.FILE:
-        history = Tree(request.engine, record.scope).history
-        of_it = Where("parent", "=", record.id)
-        return request.engine.list(history, exact=True, kinds=(Kind.REVISION,), filter=of_it, limit=MAX_LIST)
+        return list_revisions(request.engine, record)
     return []
+
+
+def list_revisions(engine: Engine, record: Record, limit: int = MAX_LIST) -> list[Record]:
+    """The earlier texts of a file, the latest first."""
+    history = Tree(engine, record.scope).history
+    of_it = Where("parent", "=", record.id)
+    return engine.list(history, exact=True, kinds=(Kind.REVISION,), filter=of_it, limit=limit)
 
 
 def _find_public_id(record: Record) -> str | None:
@@ -199,10 +206,17 @@ def _find_public_id(record: Record) -> str | None:
     return public_id(record) if record.kind in PREFIXES and record.key else None
 
 
-def _get_conversations(request: ViewRequest) -> Conversations:
-    if request.server is not None and request.server.conversations is not None:
-        return request.server.conversations
-    return Conversations(request.engine)
+def _read_field(request: ViewRequest, name: str, before: str) -> str:
+    """What a form holds in a field; what was there, if that is how a browser sends it back."""
+    sent = request.get(name, before)
+    is_line = name in ("title", "tags")
+    return before if _normalize_field(sent, is_line) == _normalize_field(before, is_line) else sent
+
+
+def _normalize_field(text: str, is_line: bool) -> str:
+    """The text as a browser shows it in a field, with line breaks of one sort; where it is a line, with none."""
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\N{REPLACEMENT CHARACTER}")
+    return lines.replace("\n", "") if is_line else lines
 
 
 def _parse_data(text: str) -> Json:

@@ -8,11 +8,10 @@ from datetime import datetime
 
 from ...files import Tree
 from ...values.errors import Conflict, Invalid
-from ...values.query import Where
 from ...values.records import Importance, Json, Kind, Record, Scope
 from .list_entries import Entry, make_entry
 from .neighbourhood import Graph, draw_neighbourhood
-from .record_changes import Doom, Words, delete_record, edit_record, find_doom, find_edit_refusal
+from .record_changes import Doom, Words, delete_record, edit_record, find_doom, find_edit_refusal, list_revisions
 from .relatives import Relatives, find_relatives
 from .text_differences import DiffLine, compare_texts
 from .view_types import Action, Outcome, Parameter, Rejection, View, ViewRequest, make_link
@@ -120,9 +119,7 @@ def _list_revisions(request: ViewRequest, record: Record) -> tuple[RevisionEntry
     history: Scope = Tree(request.engine, record.scope).history
     if history not in request.viewer.reach:
         return ()
-    stored = request.engine.list(
-        history, exact=True, kinds=(Kind.REVISION,), filter=Where("parent", "=", record.id), limit=REVISIONS
-    )
+    stored = list_revisions(request.engine, record, REVISIONS)
     revisions: list[RevisionEntry] = []
     after = record.text
     for each in sorted(stored, key=lambda one: one.position or 0, reverse=True):
@@ -160,8 +157,8 @@ def run_delete(request: ViewRequest) -> Outcome | Rejection:
     record = _read(request)
     try:
         count = delete_record(request, record, request.get_int("version", 0, 1, 2**53 - 1))
-    except Conflict as error:
-        problem = CHANGED if error.expected is not None else str(error.what)
+    except (Conflict, Invalid) as error:
+        problem = CHANGED if isinstance(error, Conflict) else error.problem
         record = _read(request)
         model = _make_model(request, record, doom=find_doom(request, record), problem=problem)
         return Rejection(template="record.html", model=model, message=problem)

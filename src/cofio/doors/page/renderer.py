@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import UTC, date, datetime
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -44,6 +44,7 @@ HEADERS = {
 """The headers of every page and of its JSON."""
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
+_MARK, _MARK_END = Markup("<mark>"), Markup("</mark>")
 _UNITS = ("bytes", "KB", "MB", "GB", "TB")
 
 
@@ -64,14 +65,17 @@ def _open_environment() -> Environment:
     environment.finalize = _clean
     environment.filters |= {
         "when": render_time, "day": render_day, "number": render_number, "size": render_size, "percent": render_percent,
-        "mark": mark_words, "plain": neutralise, "line": neutralise_line, "scope_path": render_scope,
+        "mark": mark_words, "exact": escape, "plain": neutralise, "line": neutralise_line, "scope_path": render_scope,
     }  # fmt: skip
     environment.globals |= {"asset": find_address, "link": make_link, "version": __version__, "query": urlencode}
     return environment
 
 
 def _clean(value: Any) -> Any:
-    """What a template shows of a value: of text, nothing that turns its direction or is there and not seen."""
+    """What a template shows of a value: of text, nothing that turns its direction or is there and not seen.
+
+    What a form sends back has to be `exact`: escaped, and else as it is.
+    """
     if value is None:
         return ""
     if isinstance(value, Markup):
@@ -121,18 +125,19 @@ def render_scope(names: Iterable[str]) -> str:
 def mark_words(text: str, words: Iterable[str]) -> Markup:
     """The text, escaped, in which each word that is one of `words` (as an index knows them) is in a <mark>."""
     wanted = frozenset(words)
+    shown = neutralise(text)  # as long as it was: each character that is replaced is replaced by one
     parts: list[Markup] = []
     end = 0
     for start, stop in _find_words(text, wanted) if wanted else ():
-        parts += (escape(neutralise(text[end:start])), Markup("<mark>{}</mark>").format(neutralise(text[start:stop])))
+        parts += (escape(shown[end:start]), _MARK, escape(shown[start:stop]), _MARK_END)
         end = stop
-    return Markup("").join([*parts, escape(neutralise(text[end:]))])
+    return Markup("").join([*parts, escape(shown[end:])])
 
 
 def _find_words(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
     """Where the wanted words begin and end. Of a script without spaces, only what is wanted of a run of letters."""
     for match in _WORD.finditer(text):
-        found = wanted.intersection(split_words(match[0]))
+        found = wanted.intersection(_split_word(match[0]))
         inside = [each for each in found if each in match[0] and not each.isascii() and len(each) < len(match[0]) - 1]
         if not inside:
             if found:
@@ -143,6 +148,12 @@ def _find_words(text: str, wanted: frozenset[str]) -> Iterator[tuple[int, int]]:
             if each.start() >= end:
                 end = each.end()
                 yield match.start() + each.start(), match.start() + end
+
+
+@lru_cache(4096)
+def _split_word(word: str) -> frozenset[str]:
+    """What an index knows a word by; most words of a page stand there more than once."""
+    return frozenset(split_words(word))
 
 
 def to_json(value: Any) -> Any:

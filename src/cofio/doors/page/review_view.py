@@ -7,41 +7,28 @@ them changes.
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import timedelta
-from difflib import SequenceMatcher
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, cast
 
 from ...conversations.edits import apply_words
 from ...engine.engine import Engine
+from ...secrets.policy import admit
 from ...secrets.scanner import find_in_json, find_secret, mask_in_json, mask_secrets
-from ...text.tokenizer import split_words
-from ...values.changes import Change, Delete, Edit, Put
-from ...values.errors import Conflict, Invalid, NotFound, Unavailable
-from ...values.records import MAX_TAGS, Draft, Json, Kind, Record, Scope
+from ...values.changes import Delete, Edit, Put
+from ...values.errors import Conflict, Invalid
+from ...values.records import MAX_TAGS, Json, Kind, Record, Scope
 from ...values.scopes import CONVERSATIONS, REVIEW
-from ...vault.conflicts import list_conflicts, remove_conflict
-from .list_entries import LONG_EXCERPT, VISIBLE, Entry, hide_internal, make_entry
+from .list_entries import VISIBLE, hide_internal, make_entry
+from .record_changes import delete_record, list_revisions
+from .review_items import ReviewItem, find_pairs, find_secrets, make_key, make_note
+from .review_vault import list_conflicts, settle_conflict
 from .view_types import OFFSET, SCOPE, Action, Outcome, Parameter, View, ViewRequest, make_link
 
-Sort: TypeAlias = Literal["contradiction", "duplicate", "secret", "vault"]
-Pair: TypeAlias = tuple[str, str]
-"""The ids of two records, in their order."""
-Likeness: TypeAlias = tuple[float, bool]
-"""The share of words that two have in common, and whether they may contradict each other."""
 BATCH = 60  # records that one page looks at
-MOST_CONFLICTS = 50
 MAX_OFFSET = 100_000
-COMPARED = 2_000  # characters of each text in which differences are marked
-SIMILAR = 0.4  # of two texts has to be the same, or no differences are marked
 MOST_SHOWN = 30  # items of one page
-KEPT_FOR = timedelta(days=365)
-COMPARABLE: Final = (Kind.NOTE, Kind.FACT, Kind.MEMORY, Kind.ITEM)
-"""The kinds of which two may say the same, or contradict each other."""
 TITLES: Final[dict[str, str]] = {
     "contradiction": "May contradict", "duplicate": "Said twice", "secret": "Looks like a secret", "vault": "Vault",
 }  # fmt: skip
@@ -53,44 +40,6 @@ JUDGEMENTS: Final[dict[str, str]] = {
     "secret": "A title, text or data in which something has the shape of a password, key or token. It is masked here.",
     "vault": "What a person wrote in a file of the vault while its record changed, too; it was kept beside the file.",
 }  # fmt: skip
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
-_PIECE = re.compile(r"\w+|\W+?")
-
-
-@dataclass(frozen=True, slots=True)
-class TextPart:
-    """A part of a text, and whether the other text lacks it."""
-
-    text: str
-    differs: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewSide:
-    """One of two records, or the only one."""
-
-    entry: Entry
-    parts: tuple[TextPart, ...]
-    is_older: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewItem:
-    """Something that a person should look at."""
-
-    sort: Sort
-    key: str
-    """By which a decision about it is remembered."""
-    why: str
-    likeness: float | None
-    sides: tuple[ReviewSide, ...]
-    merged: str
-    """What one record could say in the place of both, or with its secret masked."""
-    path: str = ""
-    """The file of a vault's conflict."""
-    beside: str = ""
-    versions: tuple[tuple[TextPart, ...], ...] = ()
-    """What that file and the one beside it say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +71,7 @@ def build_review(request: ViewRequest) -> ReviewModel:
     offset = request.get_int("offset", 0, 0, MAX_OFFSET)
     records = engine.list(scope, kinds=VISIBLE, filter=hide_internal(scope), limit=BATCH + 1, offset=offset)
     items = [*find_pairs(engine, records[:BATCH]), *find_secrets(records[:BATCH])]
-    conflicts, problem = _list_vault(request) if not offset else ([], "")
+    conflicts, problem = list_conflicts(request, scope) if not offset else ([], "")
     items = _drop_decided(engine, [*items, *conflicts])
     wanted = request.get("sort")
     if wanted and wanted not in TITLES:
@@ -143,106 +92,28 @@ def build_review(request: ViewRequest) -> ReviewModel:
     )  # fmt: skip
 
 
-def find_pairs(engine: Engine, records: Sequence[Record]) -> list[ReviewItem]:
-    """The pairs of which one is among the records, and that say nearly the same or may contradict each other."""
-    near: dict[Pair, Likeness] = {}
-    for record in records:
-        for each in engine.find_similar(record) if record.kind in COMPARABLE else ():
-            one, other = sorted((record.id, each.id))
-            likeness, contradicts = near.get((one, other), (0.0, False))
-            near[one, other] = max(likeness, each.likeness), contradicts or each.contradicts
-    known = {record.id: record for record in records}
-    missing = [each for each in dict.fromkeys(each for pair in near for each in pair) if each not in known]
-    known |= {record.id: record for record in engine.read_many(missing) if record is not None}
-    return [
-        _make_pair(known[one], known[other], likeness, contradicts)
-        for (one, other), (likeness, contradicts) in _thin_out(near).items()
-        if one in known and other in known
-    ]
-
-
-def _thin_out(near: Mapping[Pair, Likeness]) -> dict[Pair, Likeness]:
-    """The pairs without those that say the same of records that are in other pairs: ten copies are not 45 pairs."""
-    ordered = sorted(near.items(), key=lambda item: (not item[1][1], -item[1][0], item[0]))
-    left: dict[Pair, Likeness] = {}
-    paired: set[str] = set()
-    for pair, (likeness, contradicts) in ordered:
-        if contradicts or not paired.issuperset(pair):
-            left[pair] = likeness, contradicts
-            paired.update(pair)
-    return left
-
-
-def find_secrets(records: Iterable[Record]) -> list[ReviewItem]:
-    """The records in which something looks like a secret."""
-    found = []
-    for record in records:
-        secret = find_secret(record.title) or find_secret(record.text) or find_in_json(record.data)
-        if secret is not None:
-            found.append(
-                ReviewItem(
-                    sort="secret", key=_make_key("secret", record), why=f"{secret.what}, line {secret.line}",
-                    likeness=None, merged=mask_secrets(record.text),
-                    sides=(_make_side(_mask(record), (TextPart(mask_secrets(record.text)[:LONG_EXCERPT], False),)),),
-                )
-            )  # fmt: skip
-    return found
-
-
-def merge_texts(newer: Record, older: Record, *, contradicts: bool) -> str:
-    """What one record could say in the place of both: what the newer says, and what of the older it does not.
-
-    Of two that may contradict each other, what the newer says.
-    """
-    if contradicts:
-        return newer.text
-    present = set(split_words(newer.text))
-    more = [
-        sentence
-        for sentence in _SENTENCE.split(older.text)
-        if sentence.strip() and not present.issuperset(split_words(sentence))
-    ]
-    joint = "\n" if "\n" in newer.text else " "
-    return newer.text if not more else joint.join([newer.text.rstrip(), *(each.strip() for each in more)])
-
-
-def mark_differences(one: str, other: str) -> tuple[tuple[TextPart, ...], tuple[TextPart, ...]]:
-    """Both texts in parts, with those that the other lacks marked, word by word."""
-    left, right = _PIECE.findall(one[:COMPARED]), _PIECE.findall(other[:COMPARED])
-    parts: tuple[list[TextPart], list[TextPart]] = ([], [])
-    matcher = SequenceMatcher(None, left, right, autojunk=False)
-    if matcher.ratio() < SIMILAR:  # to mark nearly everything would be of no help
-        return (TextPart(one, False),), (TextPart(other, False),)
-    for operation, start, end, to_start, to_end in matcher.get_opcodes():
-        for side, text in zip(parts, ("".join(left[start:end]), "".join(right[to_start:to_end])), strict=True):
-            if text:
-                side.append(TextPart(text, operation != "equal"))
-    for side, text in zip(parts, (one, other), strict=True):
-        if len(text) > COMPARED:
-            side.append(TextPart(" …", False))
-    return tuple(parts[0]), tuple(parts[1])
-
-
 def decide(request: ViewRequest) -> Outcome:
     """Keep, merge, mask or delete what was looked at, as a form says."""
     decision, sort = request.get("decision"), request.get("sort")
     back = make_link("review", scope=request.get("scope"), sort=request.get("only"), offset=request.get("offset"))
     if sort == "vault":
-        return _decide_conflict(request, decision, back)
+        return Outcome(location=back, message=settle_conflict(request, decision))
     records = _read_records(request)
     if decision == "keep":
-        _apply(request, [_remember(cast(Sort, sort), records)])
+        request.conversations.apply([_remember(sort, records)])
         return Outcome(location=back, message="Kept as it is; it does not come up again unless it changes.")
     if decision == "merge" and sort == "secret":
-        _apply(request, [_make_mask_edit(records[0])])
+        request.conversations.apply([*map(_make_mask_edit, [records[0], *_list_secret_revisions(request, records[0])])])
         return Outcome(location=back, message="The secret is masked.")
     if decision == "merge" and len(records) == 2:
         newer, older = sorted(records, key=lambda each: (each.updated_at, each.id), reverse=True)
         _merge(request, newer, older)
         return Outcome(location=back, message=f"Merged into “{make_entry(newer).title}”.")
     if decision.startswith("delete"):
-        _delete(request, _choose_doomed(decision, records))
-        return Outcome(location=back, message="Deleted.")
+        doomed = _choose_doomed(decision, records)
+        count = delete_record(request, doomed, doomed.version)
+        along = f" {count - 1:,} more went along." if count > 1 else ""
+        return Outcome(location=back, message=f"Deleted.{along}")
     raise Invalid("decision", "expected keep, merge or delete")
 
 
@@ -259,10 +130,18 @@ def _choose_doomed(decision: str, records: Sequence[Record]) -> Record:
 
 def _merge(request: ViewRequest, newer: Record, older: Record) -> None:
     text = request.get("text").replace("\r\n", "\n") or newer.text
+    admit("page", {"text": text}, allow=request.engine.settings.allow_secrets)
     tags: list[Json] = [*islice(dict.fromkeys([*newer.tags, *older.tags]), MAX_TAGS)]
     fields = apply_words(newer, {"text": text, "tags": tags})
     edit = Edit(id=newer.id, fields=fields, if_version=newer.version)
-    _apply(request, [edit, Delete(id=older.id, if_version=older.version)])
+    request.conversations.apply([edit, Delete(id=older.id, if_version=older.version)])
+
+
+def _list_secret_revisions(request: ViewRequest, record: Record) -> list[Record]:
+    """The earlier texts of a file in which something looks like a secret: who masks it wants it to be gone."""
+    if record.kind is not Kind.FILE:
+        return []
+    return [each for each in list_revisions(request.engine, record) if find_secret(each.text) is not None]
 
 
 def _make_mask_edit(record: Record) -> Edit:
@@ -298,32 +177,10 @@ def _read_records(request: ViewRequest) -> list[Record]:
     return records
 
 
-def _apply(request: ViewRequest, changes: list[Change]) -> None:
-    conversations = None if request.server is None else request.server.conversations
-    if conversations is None:
-        request.engine.apply(changes)
-    else:
-        conversations.apply(changes)
-
-
-def _delete(request: ViewRequest, record: Record) -> None:
-    """Forget a record for good, also where the vault has it."""
-    conversations = None if request.server is None else request.server.conversations
-    change = Delete(id=record.id, if_version=record.version)
-    if conversations is None:
-        request.engine.apply([change])
-    else:
-        conversations.forget(change)
-
-
-def _remember(sort: Sort, records: Sequence[Record]) -> Put:
-    """What notes that something was looked at and is to stay."""
+def _remember(sort: str, records: Sequence[Record]) -> Put:
+    """What notes that records were looked at and are to stay."""
     versions: dict[str, Json] = {each.id: each.version for each in records}
-    draft = Draft(
-        scope=_find_home(records[0].scope), kind=Kind.LEDGER, key=_make_key(sort, *records), source="page",
-        data={"decision": "keep", "versions": versions},
-    )  # fmt: skip
-    return Put(draft=draft, how="key", ttl=KEPT_FOR)
+    return make_note(_find_home(records[0].scope), make_key(sort, *records), versions)
 
 
 def _drop_decided(engine: Engine, items: Sequence[ReviewItem]) -> list[ReviewItem]:
@@ -343,73 +200,6 @@ def _find_home(scope: Scope) -> Scope:
     if scope in CONVERSATIONS and len(scope.names) > 2:
         return Scope(*scope.names[:3]) / "review"
     return REVIEW
-
-
-def _list_vault(request: ViewRequest) -> tuple[list[ReviewItem], str]:
-    """What the vault could not take in, for those who see everything; and why that cannot be told."""
-    server = request.server
-    if server is None or request.viewer.reach.names or not server.settings.vault:
-        return [], ""
-    try:
-        conflicts = list_conflicts(server.address.home, MOST_CONFLICTS)
-    except (Unavailable, OSError) as error:
-        return [], str(error) if request.viewer.token is None else "it cannot be read here"
-    return [
-        ReviewItem(
-            sort="vault", key=f"vault/{_digest(each.path, each.text)}", why="kept beside its file", likeness=None,
-            sides=(), merged="", path=each.path, beside=each.beside,
-            versions=mark_differences(each.text, each.current),
-        )
-        for each in conflicts
-    ], ""  # fmt: skip
-
-
-def _decide_conflict(request: ViewRequest, decision: str, back: str) -> Outcome:
-    if request.server is None or request.viewer.reach.names:
-        raise NotFound(request.get("path"))
-    if decision == "keep":
-        draft = Draft(
-            scope=REVIEW, kind=Kind.LEDGER, key=request.get("key"), source="page",
-            data={"decision": "keep", "versions": {}},
-        )  # fmt: skip
-        if not draft.key or not draft.key.startswith("vault/"):
-            raise Invalid("key", "is not that of a file")
-        request.engine.apply([Put(draft=draft, how="key", ttl=KEPT_FOR)])
-        return Outcome(location=back, message="The file stays where it is.")
-    if decision != "delete":
-        raise Invalid("decision", "expected keep or delete")
-    remove_conflict(request.server.address.home, request.get("path"))
-    return Outcome(location=back, message="The file is removed.")
-
-
-def _make_pair(one: Record, other: Record, likeness: float, contradicts: bool) -> ReviewItem:
-    newer, older = sorted((one, other), key=lambda each: (each.updated_at, each.id), reverse=True)
-    sort: Sort = "contradiction" if contradicts else "duplicate"
-    left, right = mark_differences(older.text, newer.text)
-    share = f"{likeness:.0%} of the words in common"
-    return ReviewItem(
-        sort=sort, key=_make_key(sort, one, other), likeness=likeness,
-        why=f"{share}, and something that differs" if contradicts else share,
-        sides=(_make_side(older, left, is_older=True), _make_side(newer, right)),
-        merged=merge_texts(newer, older, contradicts=contradicts),
-    )  # fmt: skip
-
-
-def _make_side(record: Record, parts: tuple[TextPart, ...], *, is_older: bool = False) -> ReviewSide:
-    return ReviewSide(entry=make_entry(record), parts=parts, is_older=is_older)
-
-
-def _mask(record: Record) -> Record:
-    """The record without what looks like a secret, to be shown."""
-    return replace(record, title=mask_secrets(record.title), text=mask_secrets(record.text), data=None)
-
-
-def _make_key(sort: str, *records: Record) -> str:
-    return f"{sort}/{_digest(*sorted(each.id for each in records))}"
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.blake2b("\0".join(parts).encode(), digest_size=16).hexdigest()
 
 
 VIEW = View(

@@ -18,7 +18,7 @@ from .list_entries import VISIBLE, Entry, hide_internal, make_entry
 from .view_types import OFFSET, SCOPE, Parameter, View, ViewRequest, make_link
 
 PAGE = 20  # hits that are shown at once
-MOST_HITS = 60  # of a search, that one can page through
+MOST_HITS = 40  # of a search, that one can page through
 COUNTED = 100  # of what was written last, records that are looked at for the facets
 MAX_OFFSET = 100_000
 NEAR = 12  # candidates below the floor that are shown
@@ -27,7 +27,7 @@ KEYED = (Kind.FILE, Kind.STATE, Kind.ITEM, Kind.PROFILE)  # kinds that people kn
 LABELS = {
     "keyword": "words", "semantic": "meaning", "window": "words beside it", "neighbours": "turns around it",
     "session": "its conversation", "author": "who said it", "asker": "about the one who asks", "date": "its time",
-    "children": "what belongs to it", "tokens": "meaning of its words", "question": "answers a question",
+    "children": "what belongs to it", "tokens": "meaning by word", "question": "answers a question",
     "length": "its length", "exact": "the very phrase", "adjacent": "words side by side",
 }  # fmt: skip
 """What each signal is called."""

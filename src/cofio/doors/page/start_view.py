@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from ...conversations.conversations import Conversations
 from ...importers import agent_memory_store, everos
 from ...values.errors import Unavailable
 from ..example_memory import ExampleMemory
@@ -75,7 +74,8 @@ def build_start(request: ViewRequest) -> StartModel:
     """What a reader needs to begin."""
     is_whole = not request.viewer.reach.names
     return StartModel(
-        is_empty=is_empty(request), has_example=is_whole and _open_example(request).is_here, address=request.address,
+        is_empty=is_empty(request), has_example=is_whole and ExampleMemory(request.conversations).is_here,
+        address=request.address,
         writers=_list_writers(request), clients=_list_clients(request), apps=_list_apps(request),
         imports=_list_imports() if is_whole else (),
         meaning="" if request.engine.expects_vectors else "only words are searched here: there is no model",
@@ -180,16 +180,11 @@ def _render(document: dict[str, object]) -> str:
     return json.dumps(document, indent=2)
 
 
-def _open_example(request: ViewRequest) -> ExampleMemory:
-    conversations = request.server.conversations if request.server is not None else None
-    return ExampleMemory(conversations or Conversations(request.engine))
-
-
 def load_example(request: ViewRequest) -> Outcome:
     """Put the example memory in."""
     _check_whole(request)
     try:
-        was_new = _open_example(request).load()
+        was_new = ExampleMemory(request.conversations).load()
     except Unavailable as error:  # in words for those who may see everything here
         raise RequestError(409, str(error)) from None
     message = (
@@ -202,7 +197,7 @@ def remove_example(request: ViewRequest) -> Outcome:
     """Take the example memory away."""
     _check_whole(request)
     try:
-        removal = _open_example(request).remove()
+        removal = ExampleMemory(request.conversations).remove()
     except Unavailable as error:
         raise RequestError(409, str(error)) from None
     left = f" {removal.left:,} that others put beside it stayed." if removal.left else ""

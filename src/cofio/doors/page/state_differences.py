@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import takewhile
 from typing import Literal, TypeAlias
 
 from ...checkpoints.deltas import same
@@ -14,7 +15,7 @@ from ...values.records import Json
 Sort: TypeAlias = Literal["new", "old", "changed"]
 MOST_CHANGES = 300
 LONGEST = 4_000  # characters of a value that are shown
-MOST_ITEMS = 2_000  # of a list that are compared one by one
+MOST_ITEMS = 500  # of a list, between what is the same at both ends, that are compared one by one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +63,12 @@ def _compare(path: str, old: Json, new: Json) -> Iterator[StateChange]:
 
 def _compare_lists(path: str, old: list[Json], new: list[Json]) -> Iterator[StateChange]:
     """What was put in or taken out of a list; a part that was replaced by as many others is compared with them."""
-    before, after = [_mark(each) for each in old[:MOST_ITEMS]], [_mark(each) for each in new[:MOST_ITEMS]]
-    for operation, start, end, to_start, to_end in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+    before, after = [_mark(each) for each in old], [_mark(each) for each in new]
+    begin = _count_equal(before, after)
+    rest = _count_equal(before[begin:][::-1], after[begin:][::-1])
+    old_middle, new_middle = (marks[begin : len(marks) - rest][:MOST_ITEMS] for marks in (before, after))
+    for operation, *places in SequenceMatcher(None, old_middle, new_middle).get_opcodes():
+        start, end, to_start, to_end = (begin + each for each in places)
         if operation == "equal":
             continue
         if end - start == to_end - to_start:
@@ -74,6 +79,11 @@ def _compare_lists(path: str, old: list[Json], new: list[Json]) -> Iterator[Stat
             yield StateChange(path=f"{path}[{one}]", sort="old", old=render_value(old[one]), new="")
         for other in range(to_start, to_end):
             yield StateChange(path=f"{path}[{other}]", sort="new", old="", new=render_value(new[other]))
+
+
+def _count_equal(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many elements two lists have in common at their beginning."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _mark(value: Json) -> str:

@@ -58,6 +58,12 @@ class ViewRequest:
     """Where the reader has found the page."""
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
+    @property
+    def conversations(self) -> Conversations:
+        """What changes are made by, so that the files of the vault follow."""
+        own = None if self.server is None else self.server.conversations
+        return own or Conversations(self.engine)
+
     def get(self, name: str, default: str = "") -> str:
         """The first value of a parameter."""
         values = self.parameters.get(name, ())

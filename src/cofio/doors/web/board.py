@@ -12,6 +12,7 @@ from itertools import chain
 
 from ...config.settings import MAX_WORKERS
 from ...system.processes import make_shared_memory, read_steady_clock
+from ..search_notes import SEARCH_SIZE
 
 COUNTS_SIZE = 2**20  # bytes of the counts of one process; pages that are not used take no memory
 _PER_PROCESS = 8  # numbers of each process
@@ -21,7 +22,7 @@ _PARENT, _WAKE, _TASKS, _HEARTBEAT, _INCOMPLETE, _REPORT_TURN, *_REPORT_LENGTHS 
 _STORE = _SHARED + 8  # and the one after it
 _NUMBERS = _SHARED + 10
 REPORT_SIZE = 4096  # bytes of one report of the background process; there is room for two, the last one and the next
-SEARCHES, SEARCH_SIZE = 32, 2048  # the last searches of each worker, and the bytes that there are for one
+SEARCHES = 32  # the last of each worker
 _SEARCH_HEAD = 16  # bytes before each: which search of its worker it is, and its length
 _SEARCH_START = 8 * _NUMBERS + 2 * REPORT_SIZE
 _SEARCH_ROOM = _SEARCH_HEAD + SEARCH_SIZE

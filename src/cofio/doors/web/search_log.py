@@ -1,12 +1,11 @@
 """The searches that clients make, as long as somebody looks: a page shows them, and nothing is kept of them otherwise.
 
-They are in memory alone, the last few of each process; a page that is open says so where all processes of the server
-can read it, and with the last page the noting ends.
+Those of the server are in memory alone, the last few of each process; a page that is open says so where all processes
+of the server can read it, and with the last page the noting ends. Other processes tell of theirs in a file.
 """
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -16,14 +15,14 @@ from typing import Any, Protocol, TypeAlias
 
 from ...engine.engine import Engine
 from ...values.query import Page, Query
-from .board import SEARCH_SIZE, SEARCHES, Board
+from ..search_file import SearchFile
+from ..search_notes import decode_search, encode_search
+from .board import SEARCHES, Board
 from .overload import get_current_door
 
 Marks: TypeAlias = tuple[int, ...]
-"""How many searches of each process a reader has seen."""
-QUERY, TITLE, HITS = 300, 80, 5  # characters of each, and hits, that are noted
+"""How far into the file of other processes a reader has come, and how many searches of each process it has seen."""
 OWN_DOOR = "page"  # what people look for on the page itself is not what agents do
-_SHORT = 40  # characters of each where the whole would be too long
 
 
 class SearchStore(Protocol):
@@ -103,49 +102,40 @@ class BoardSearches:
 
 @dataclass(frozen=True, slots=True)
 class SearchLog:
-    """Notes the searches of an engine while a page shows them."""
+    """Notes the searches of an engine while a page shows them, beside those that other processes tell of."""
 
     store: SearchStore
+    file: SearchFile | None = None
+    """Where other processes on the memory tell of their searches."""
     clock: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def attach(self, engine: Engine) -> None:
         """Have the searches of an engine noted."""
         engine.observe_search = self.note
 
+    def set_watchers(self, count: int) -> None:
+        """Note how many pages this process has open that show searches."""
+        self.store.set_watchers(count)
+        if self.file is not None:
+            if count:
+                self.file.want()
+            else:
+                self.file.release()
+
     def note(self, query: Query, page: Page) -> None:
         """Put down a search, if a page is open that shows it."""
         if self.store.has_watchers() and (door := get_current_door()) != OWN_DOOR:
-            self.store.add(_encode_search(query, page, door, self.clock()))
+            self.store.add(encode_search(query, page, door, self.clock()))
 
     def read(self, marks: Marks) -> tuple[Marks, list[dict[str, Any]]]:
         """The searches that a reader with these marks has not seen, the first one first."""
-        marks, searches = self.store.read(marks)
-        return marks, sorted((json.loads(each) for each in searches), key=lambda each: str(each["at"]))
+        position, others = (0, list[bytes]()) if self.file is None else self.file.read(marks[0] if marks else 0)
+        own_marks, own = self.store.read(marks[1:])
+        searches = [search for each in (*own, *others) if (search := decode_search(each)) is not None]
+        return (position, *own_marks), sorted(searches, key=lambda each: str(each["at"]))
 
-
-def _encode_search(query: Query, page: Page, door: str, at: datetime) -> bytes:
-    """A search as JSON of at most `SEARCH_SIZE` bytes: names are cut for that, and hits left out.
-
-    Without its scope, as the last resort: it is then shown to those alone who see everything.
-    """
-    encoded = b""
-    for most, length, scope in ((HITS, QUERY, True), (HITS, _SHORT, True), (0, _SHORT, True), (0, _SHORT, False)):
-        hits = [
-            {"id": hit.record.id, "title": _name(hit.record.title or hit.record.text, min(TITLE, length)),
-             "kind": str(hit.record.kind), "score": round(hit.score, 3)}
-            for hit in page.hits[:most]
-        ]  # fmt: skip
-        search = {
-            "at": at.isoformat(timespec="milliseconds"), "door": door, "query": query.text[:length],
-            "scope": str(query.scope) if scope else "", "mode": query.mode, "count": len(page.hits), "cut": page.cut,
-            "hits": hits,
-        }  # fmt: skip
-        encoded = json.dumps(search, separators=(",", ":"), ensure_ascii=False).encode(errors="replace")
-        if len(encoded) <= SEARCH_SIZE:
-            break
-    return encoded
-
-
-def _name(text: str, length: int) -> str:
-    """The first line of a text, cut."""
-    return text.strip()[: length + 1].partition("\n")[0][:length]
+    def follow(self, marks: Marks) -> tuple[Marks, list[dict[str, Any]]]:
+        """Read as `read` does, and have other processes know that a page is open."""
+        if self.file is not None:
+            self.file.hold()
+        return self.read(marks)

@@ -44,6 +44,7 @@ from ..page.view_types import PageServer
 from ..rest import http as rest
 from ..rest import openapi
 from ..rest.assistant import open_assistant
+from ..search_file import SearchFile
 from .acceptor import Acceptor
 from .connections import LEAST_BODIES, MAX_BODIES, MAX_CONNECTIONS, Capacity, ConnectionPool
 from .failures import RequestError, describe_failure, render_failure
@@ -422,7 +423,11 @@ def build_application(
         return door.check_health()
 
     tokens = Tokens(memory.engine.shared_values or options.address.home)
-    searches = SearchLog(LocalSearches() if member is None else BoardSearches(member.board, member.number))
+    own_searches = LocalSearches() if member is None else BoardSearches(member.board, member.number)
+    others = None if memory.engine.read_only else SearchFile(options.address.home)
+    if others is not None:
+        others.remove_stale()
+    searches = SearchLog(own_searches, others)
     searches.attach(memory.engine)
     page_server = PageServer(
         engine=lambda: memory.engine, address=options.address, settings=settings, conversations=door.conversations,

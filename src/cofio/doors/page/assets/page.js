@@ -113,7 +113,10 @@ for (const each of document.querySelectorAll("[data-copy]")) {
     setTimeout(() => { each.textContent = before; }, 1500);
   });
 }
-localize(document);
-for (const each of document.querySelectorAll("[data-zone]")) {
-  each.textContent = `Times in ${Intl.DateTimeFormat().resolvedOptions().timeZone}`;
-}
+// After the first paint: to load the names of zones takes a browser longer than all else here.
+requestAnimationFrame(() => setTimeout(() => {
+  localize(document);
+  for (const each of document.querySelectorAll("[data-zone]")) {
+    each.textContent = `Times in ${Intl.DateTimeFormat().resolvedOptions().timeZone}`;
+  }
+}));

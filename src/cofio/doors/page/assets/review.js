@@ -20,6 +20,12 @@ function tell(message, isProblem = false) {
 
 async function decide(form, button) {
   if (form.dataset.busy) return;
+  const box = form.querySelector("details.merge");
+  if ("opens" in button.dataset && !box.open) {  // it is to be edited first
+    box.open = true;
+    box.querySelector("textarea").focus();
+    return;
+  }
   form.dataset.busy = "1";
   try {
     const { message } = await send(form, { decision: button.value });
@@ -44,7 +50,17 @@ list.addEventListener("submit", (event) => {
   decide(event.target, event.submitter ?? event.target.querySelector("[data-key=y]"));
 });
 
-for (const [key, label] of [["y", "keep it as it is"], ["m", "merge the two, or mask the secret"], ["d", "delete it, or the older of two"]]) {
+list.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || !event.target.matches("textarea")) return;
+  event.preventDefault();
+  decide(event.target.form, event.target.form.querySelector("[data-key=m]"));
+});
+
+const KEYS = [
+  ["y", "keep it as it is"], ["m", "merge the two, or mask the secret"], ["t", "take what the file of the vault said"],
+  ["d", "delete it, the older of two, or the file"],
+];
+for (const [key, label] of KEYS) {
   bind(key, label, () => {
     const form = findCurrent();
     const button = form?.querySelector(`[data-key="${key}"]`);
