@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -183,19 +184,20 @@ def test_the_file_of_the_main_tree_counts_in_worktrees(tmp_path: Path) -> None:
     assert find_repository(tree).is_opted_out
 
 
-def write_pipe(path: Path) -> None:
-    """Put a pipe without a writer there, which a plain open would wait at."""
-    os.mkfifo(path)
+def replace_config(git: Path) -> Path:
+    """Take the configuration away; its path."""
+    (git / "config").unlink()
+    return git / "config"
 
 
-HOSTILE = {
+HOSTILE: dict[str, Callable[[Path], object]] = {
     "a huge configuration": lambda git: (git / "config").write_bytes(b"[remote]" * 200_000),
-    "a pipe": lambda git: ((git / "config").unlink(), write_pipe(git / "config")),
-    "a folder": lambda git: ((git / "config").unlink(), (git / "config").mkdir()),
-    "a loop of links": lambda git: ((git / "config").unlink(), (git / "config").symlink_to("config")),
+    "a pipe": lambda git: os.mkfifo(replace_config(git)),
+    "a folder": lambda git: replace_config(git).mkdir(),
+    "a loop of links": lambda git: replace_config(git).symlink_to("config"),
     "no text": lambda git: (git / "config").write_bytes(bytes(range(256)) * 9),
     "a helper as remote": lambda git: (git / "config").write_text('[remote "origin"]\nurl = ext::sh -c "touch x"\n'),
-    "a pipe that names a folder": lambda git: write_pipe(git / "commondir"),
+    "a pipe that names a folder": lambda git: os.mkfifo(git / "commondir"),
     "a loop of folders": lambda git: (git / "commondir").write_text(".\n"),
     "a folder elsewhere": lambda git: (git / "commondir").write_text("/dev\n"),
     "a name with a NUL": lambda git: (git / "commondir").write_bytes(b"a\0b"),

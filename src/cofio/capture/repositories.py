@@ -1,8 +1,8 @@
 """Where what is said in a folder belongs: the repository that the folder is in, and the user's own memory beside it.
 
 A repository is known by its remote, so that all its clones and worktrees share their memory and a namesake does not.
-One without a remote is known by its folder. git is not run, which may be missing, refuses another user's repository, and
-obeys its configuration.
+One without a remote is known by its folder. git is not run, which may be missing, refuses another user's repository
+and obeys its configuration.
 """
 
 from __future__ import annotations
