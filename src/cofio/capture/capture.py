@@ -44,6 +44,7 @@ BATCH = 500  # messages that are stored in one transaction, and then carved
 HEAVY = 4_000_000  # characters after which a batch ends, however few its messages are
 _TRIES = 5
 _RECALLED = "(what was remembered)"
+_BEFORE = 40  # messages that tell what a session's next ones are about
 _LATEST = 50  # lessons of a session that a later turn may take back
 
 
@@ -101,7 +102,9 @@ class Capture:
     def __init__(self, engine: Engine, *, mirror: Mirror | None = None) -> None:
         self.engine = engine
         self.rules = CodingRules()
-        self.conversations = Conversations(engine, zone=engine.settings.zone, extractor=self.rules, mirror=mirror)
+        self.conversations = Conversations(
+            engine, zone=engine.settings.zone, extractor=self.rules, mirror=mirror, default_user=find_user()
+        )
         self._repositories: dict[tuple[str, str], Repository] = {}
 
     def take(
@@ -249,8 +252,15 @@ class _Intake:
             waiting = self._capture.conversations.list_waiting(self._project, session)
             if waiting:
                 messages = [decode_message(each) for each in waiting]
-                self._capture.rules.prepare(messages, self._work)
+                self._capture.rules.prepare(messages, self._work, self._list_before(session))
                 self.report.episodes += self._capture.conversations.carve(self._project, session, whole=whole)
+
+    def _list_before(self, session: str) -> list[Message]:
+        """The last messages of a session that are carved already."""
+        home = self._project.owner("user", self._user)
+        of_it = Where("data.session_id", "=", session)
+        turns = self._engine.list(home, exact=True, kinds=(Kind.TURN,), filter=of_it, limit=_BEFORE, order="created")
+        return [decode_message(each) for each in reversed(turns)]
 
     def finish(self, reading: Reading) -> CaptureReport:
         """Store and carve the rest; the report."""
