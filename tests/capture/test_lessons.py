@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import timedelta
 
@@ -22,8 +23,6 @@ def tell(*steps: Step) -> list[Message]:
     for number, step in enumerate(steps):
         at = START + timedelta(seconds=number)
         if step.kind == "run":
-            import json
-
             call = Call(id=f"c{number}", name=step.tool, arguments=json.dumps(step.arguments))
             messages.append(Message(id=f"m{number}", sender="agent", role="assistant", at=at, calls=(call,)))
             text = f"Exit code 1\n{step.result}" if step.failed else step.result
@@ -196,7 +195,8 @@ def test_what_changed_nothing_or_ran_something_else_is_no_fix(steps: Sequence[St
 )
 def test_the_work_that_a_list_leaves_undone_is_open(tool: str, field: str, name: str) -> None:
     def write(*statuses: str) -> Step:
-        return use(tool, **{field: [{name: f"part {n}", "status": each} for n, each in enumerate(statuses)]})
+        listed = [{name: f"part {n}", "status": each} for n, each in enumerate(statuses)]
+        return Step("run", tool, "ok", False, tool, {field: listed})
 
     work = WorkList()
     work.follow(tell(user("Do it."), write("pending", "pending"), write("completed", "in_progress")))

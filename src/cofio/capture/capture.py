@@ -252,7 +252,10 @@ class _Intake:
             waiting = self._capture.conversations.list_waiting(self._project, session)
             if waiting:
                 messages = [decode_message(each) for each in waiting]
-                self._capture.rules.prepare(messages, self._work, self._list_before(session))
+                # Of what waits, and not of what was just read: it may wait since a capture that was cut off.
+                work = WorkList(tasks=dict(self._mark.tasks))
+                work.follow(messages)
+                self._capture.rules.prepare(messages, work, self._list_before(session))
                 self.report.episodes += self._capture.conversations.carve(self._project, session, whole=whole)
 
     def _list_before(self, session: str) -> list[Message]:
