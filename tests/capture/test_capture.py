@@ -10,7 +10,7 @@ import pytest
 
 from cofio import Engine, Scope
 from cofio.capture import CaptureReport, capture_transcript, find_repository, user_scope
-from cofio.capture.transcripts.sources import CLIENTS
+from cofio.capture.transcripts.transcript_sources import CLIENTS
 from cofio.conversations.retrieval import MemoryQuery, search_episodes
 from cofio.text.fence import tag_lines
 from cofio.values.errors import Invalid

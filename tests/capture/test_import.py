@@ -13,7 +13,7 @@ import pytest
 
 from cofio import Engine
 from cofio.capture import find_repository
-from cofio.capture.transcripts.sources import CLIENTS
+from cofio.capture.transcripts.transcript_sources import CLIENTS
 from cofio.config.address import StoreAddress
 from cofio.doors.cli import main
 from cofio.values.records import Kind

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cofio.capture.transcripts.line_reader import Position
-from cofio.capture.transcripts.sources import Transcript, open_reading
+from cofio.capture.transcripts.transcript_sources import Transcript, open_reading
 
 from .made import MAKERS, START, Step, find_file, run, say, user
 

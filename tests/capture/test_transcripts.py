@@ -13,8 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cofio.capture.transcripts.line_reader import LONGEST, Position
-from cofio.capture.transcripts.sources import CLIENTS, Reading, Transcript, find_transcripts, open_reading
 from cofio.capture.transcripts.transcript_messages import ReadCounts, TranscriptMessage
+from cofio.capture.transcripts.transcript_sources import (
+    CLIENTS,
+    Transcript,
+    TranscriptReading,
+    find_transcripts,
+    open_reading,
+)
 from cofio.doors.cli import intake_options
 from cofio.values.errors import Invalid
 
@@ -40,13 +46,15 @@ SCRIPT = [
 ]
 
 
-def read(transcript: Transcript, position: Position | None = None) -> tuple[list[TranscriptMessage], Reading]:
+def read(transcript: Transcript, position: Position | None = None) -> tuple[list[TranscriptMessage], TranscriptReading]:
     """All messages after a position, and the reading."""
     reading = open_reading(transcript, position or Position())
     return [message for chunk in reading.read_chunks() for message in chunk], reading
 
 
-def read_file(client: str, path: Path, position: Position | None = None) -> tuple[list[TranscriptMessage], Reading]:
+def read_file(
+    client: str, path: Path, position: Position | None = None
+) -> tuple[list[TranscriptMessage], TranscriptReading]:
     """The same of a file."""
     part = SESSION if client == "opencode" else ""
     return read(Transcript(client=client, path=path, part=part, changed_at=START), position)
@@ -73,7 +81,7 @@ def test_a_session_is_read_with_its_folder_its_times_and_its_tools(client: str, 
     assert not any(each.origin.is_sidechain for each in messages)
     if client != "cursor":  # which notes no times
         assert messages[0].at == START
-    assert not reading.counts.unknown
+    assert not reading.counts.unknown_types
     assert reading.counts.unreadable == reading.counts.torn == 0
 
 
@@ -128,7 +136,7 @@ def test_unknown_records_are_passed_over_and_counted(client: str, home: Path, bo
     write_lines(path, [{"type": "brand-new", "role": "brand-new", "id": "brand-new", "data": [1]}], append=True)
     messages, reading = read_file(client, path)
     assert len(messages) == 6
-    assert reading.counts.unknown == {"brand-new": 1}
+    assert reading.counts.unknown_types == {"brand-new": 1}
 
 
 @pytest.mark.requirement("formats.sidechain")
@@ -158,7 +166,7 @@ def test_what_the_client_says_in_the_users_name_is_no_prompt(home: Path, boats: 
     records.append({"type": "attachment", "attachment": {"type": "hook_additional_context", "content": "memory"}})
     messages, reading = read_file("claude-code", write_lines(find_file("claude-code", home), records))
     assert messages == []
-    assert not reading.counts.unknown
+    assert not reading.counts.unknown_types
 
 
 @pytest.mark.requirement("formats.fork")

@@ -2,7 +2,7 @@
 
 Messages, and how far the transcript was read, are stored in one transaction. So whenever it is cut off, nothing is lost
 and nothing comes twice: what was stored is not read again, and what was not stored is. A message is known by its id, so
-a transcript that was written anew adds only what is new in it.
+a transcript that was rewritten adds only what is new in it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from .positions import TranscriptMark, load_mark
 from .private_text import asks_to_skip, reads_memory, strip_injected, strip_private
 from .repositories import Repository, find_personal_project, find_repository, find_user
 from .shortening import MessageMaker
-from .transcripts.sources import Reading, Transcript, get_client, open_reading
 from .transcripts.transcript_messages import ReadCounts, TranscriptMessage
+from .transcripts.transcript_sources import Transcript, TranscriptReading, get_client, open_reading
 
 BATCH = 500  # messages that are stored in one transaction, and then carved
 HEAVY = 4_000_000  # characters after which a batch ends, however few its messages are
@@ -146,7 +146,12 @@ class _Intake:
     """One transcript on its way in."""
 
     def __init__(
-        self, capture: Capture, transcript: Transcript, mark: TranscriptMark, reading: Reading, cwd: Path | None
+        self,
+        capture: Capture,
+        transcript: Transcript,
+        mark: TranscriptMark,
+        reading: TranscriptReading,
+        cwd: Path | None,
     ) -> None:
         self.report = CaptureReport(counts=reading.counts)
         self._capture = capture
@@ -207,7 +212,7 @@ class _Intake:
             self._waiting.append((read.origin.session, self._maker.make(read, text)))
             self._weight += len(text)
 
-    def store(self, reading: Reading) -> None:
+    def store(self, reading: TranscriptReading) -> None:
         """Store the messages so far, and with the last of them how far the transcript was read."""
         position = reading.position
         sessions: dict[str, dict[str, Message]] = {}
@@ -265,19 +270,19 @@ class _Intake:
         turns = self._engine.list(home, exact=True, kinds=(Kind.TURN,), filter=of_it, limit=_BEFORE, order="created")
         return [decode_message(each) for each in reversed(turns)]
 
-    def finish(self, reading: Reading) -> CaptureReport:
+    def finish(self, reading: TranscriptReading) -> CaptureReport:
         """Store and carve the rest; the report."""
         if self.report.reason:
             return self.report
         if self.report.repository is None and self._mark.project and self._mark.cwd:  # nothing was new
             self.report.repository = self._capture.find_repository(self._mark.cwd, self._mark.remote)
-        before = self._capture.rules.found
+        before = self._capture.rules.lesson_count
         if self._waiting or (self._mark.project and reading.position != self._begun):
             self.store(reading)
         if self._mark.project and self.report.repository is not None:
             self.carve(whole=True)
         self.report.masked = self._maker.masked
-        self.report.lessons = self._capture.rules.found - before
+        self.report.lessons = self._capture.rules.lesson_count - before
         return self.report
 
     @property

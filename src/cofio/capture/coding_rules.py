@@ -17,7 +17,7 @@ class CodingRules(Rules):
 
     def __init__(self) -> None:
         self._lessons: list[Lesson] = []
-        self.found = 0
+        self.lesson_count = 0
         """How many lessons were told since the start."""
 
     def prepare(self, messages: Sequence[Message], work: WorkList, before: Sequence[Message] = ()) -> None:
@@ -35,7 +35,7 @@ class CodingRules(Rules):
         extraction = super().extract(messages, zone, recalled)
         here = {message.id for message in messages}
         lessons = [each for each in self._lessons if each.messages[-1] in here and not recalled(each.text)]
-        self.found += len(lessons)
+        self.lesson_count += len(lessons)
         facts = {
             each.text: Fact(text=each.text, speaker=each.speaker, at=each.at, messages=each.messages, label=each.label)
             for each in lessons
