@@ -74,7 +74,7 @@ class CodingRules(Rules):
 
 
 def _list_cases(messages: Sequence[Message], zone: tzinfo) -> tuple[Case, ...]:
-    """The cases of all turns, some turns at a time, each time with the prompt that follows: it judges the last of them."""
+    """The cases of all turns, some turns at a time; with them goes the prompt that follows, which judges the last."""
     starts = [at for at, message in enumerate(messages) if message.role == "user"]
     edges = [0, *starts[MOST_CASES::MOST_CASES], len(messages)]
     return tuple(case for begin, end in pairwise(edges) for case in find_cases(messages[begin : end + 1], zone))
