@@ -49,14 +49,25 @@ class Carver:
     """Makes records of stretches."""
 
     def __init__(
-        self, engine: Engine, extractor: Extractor, zone: tzinfo, *, refined: bool = False, mirror: Mirror | None = None
+        self,
+        engine: Engine,
+        extractor: Extractor,
+        zone: tzinfo,
+        *,
+        refined: bool = False,
+        mirror: Mirror | None = None,
+        default_user: str | None = None,
     ) -> None:
-        """`refined`: a model is to refine what comes of a stretch, so a job for it is written with the rest."""
+        """`refined`: a model is to refine what comes of a stretch, so a job for it is written with the rest.
+
+        `default_user` is whose memory a stretch goes to in which no user speaks; without one it is the agent's.
+        """
         self._engine = engine
         self._extractor = extractor
         self._zone = zone
         self._refined = refined
         self._mirror = mirror
+        self._default_users = [] if default_user is None else [default_user]
 
     def store(self, project: Project, session: str, stretch: Stretch) -> None:
         """Write what a stretch gives.
@@ -64,7 +75,7 @@ class Carver:
         Raises:
             Conflict, NotFound: another process has changed one of its messages or owners meanwhile; nothing was done.
         """
-        users, agents = stretch.senders("user"), stretch.senders("assistant")
+        users, agents = stretch.senders("user") or self._default_users, stretch.senders("assistant")
         homes = [project.owner("user", user) for user in users]
 
         profile = {each for home in homes[:EVERYTHING] for each in self._list_profile_sentences(home)}
@@ -161,6 +172,7 @@ class _StretchWriter:
             self._put(
                 home, Kind.FACT, numbers, text=fact.text[:LONGEST], author=names.get(fact.speaker, fact.speaker),
                 parent=parent, data={**context, "messages": list(fact.messages)}, created_at=fact.at,
+                tags=(fact.label,) if fact.label else (),
             )  # fmt: skip
         self.changes.append(numbers.change())
         self._add_profile(home, found, user)
@@ -210,10 +222,9 @@ class _StretchWriter:
         known = self.engine.list(home, exact=True, kinds=(Kind.CASE,), limit=CASES, order="created")
         skills = self.engine.list(home, exact=True, kinds=(Kind.SKILL,), limit=CASES)
         groups: list[_CaseGroup] = []
+        others = [(record, decode_case(record)) for record in known]
         for key, case in fresh:
-            alike = {
-                public_id(record): record for record in known if self.extractor.are_alike(case, decode_case(record))
-            }
+            alike = {public_id(record): record for record, other in others if self.extractor.are_alike(case, other)}
             ranked = sorted(skills, key=lambda skill: -len(alike.keys() & set(list_source_cases(skill))))
             old = ranked[0] if ranked and alike.keys() & set(list_source_cases(ranked[0])) else None
             group = next((each for each in groups if each.accepts(case, old, self.extractor)), None)
@@ -266,12 +277,12 @@ class _StretchWriter:
 
     def _put(
         self, home: Scope, kind: Kind, numbers: IdSequence, *, data: dict[str, Json], text: str, created_at: datetime,
-        title: str = "", author: str = "", parent: str | None = None, id: str | None = None,
+        title: str = "", author: str = "", parent: str | None = None, id: str | None = None, tags: tuple[str, ...] = (),
     ) -> str:  # fmt: skip
         key = numbers.next(PREFIXES[kind])
         draft = Draft(
             scope=home, kind=kind, key=key, id=id, title=title, text=text, data=data, author=author, parent=parent,
-            source=SOURCE, created_at=created_at,
+            source=SOURCE, created_at=created_at, tags=tags,
         )  # fmt: skip
         self.changes.append(Put(draft=draft, how="key", if_version=0))
         return key
