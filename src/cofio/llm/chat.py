@@ -12,7 +12,7 @@ from ..endpoints.endpoint import Address, Endpoint, Post, RetryPolicy, SettingNa
 from ..endpoints.model_errors import Failed
 from ..values.errors import Invalid
 from .shapes import Schema, strip_checks
-from .token_counts import count_tokens
+from ..text.token_counts import count_tokens
 
 Spend: TypeAlias = Callable[[int, int], None]
 """Counts what was just spent: calls and tokens."""

@@ -19,7 +19,7 @@ from .profile_updates import list_items, make_entries, render_items
 from .prompt_text import ConversationText, render_cases, render_conversation, render_numbered, render_run, render_skill
 from .prompts.loader import Prompts, fence_text
 from .slugs import make_slug
-from .token_counts import trim
+from ..text.token_counts import trim
 
 MOST_FACTS, LONGEST_FACT = 60, 500
 MOST_PEOPLE = 3
