@@ -31,7 +31,7 @@ def is_tracked(folder: Path, names: Iterable[str]) -> bool | None:
     """
     wanted = tuple(f"{_fold(name)}/" for name in names)
     try:
-        index = read_file(_find_git_folder(folder) / "index", limit=_LONGEST, follow=True)
+        index = read_file(find_git_folder(folder) / "index", limit=_LONGEST, follow=True)
         for name in () if index is None else _read_names(index):
             if f"{_fold(os.fsdecode(name))}/".startswith(wanted):
                 return True
@@ -44,7 +44,7 @@ def _fold(name: str) -> str:
     return name.lower() if name.isascii() else unicodedata.normalize("NFC", name).casefold()
 
 
-def _find_git_folder(folder: Path) -> Path:
+def find_git_folder(folder: Path) -> Path:
     """The folder of the repository's own files; in a worktree or a submodule, `.git` is a file that names it."""
     git = folder / ".git"
     if git.is_dir():
