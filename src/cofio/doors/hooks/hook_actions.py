@@ -1,0 +1,106 @@
+"""What is done at each moment of an agent's session: tell, remind, capture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...capture.repositories import Repository, find_repository, user_scope
+from ...engine.engine import Engine
+from ...engine.opening import load_settings
+from ...values.errors import CofioError
+from .client_protocols import HookEvent, Moment
+from .hook_store import find_hook_store
+
+if TYPE_CHECKING:
+    from ...capture.injections import Injection
+    from ...values.records import Scope
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of an event."""
+
+    sort: str
+    repository: str = ""
+    text: str = ""
+    """What the agent is to be told."""
+    tokens: int = 0
+    records: int = 0
+    note: str = ""
+
+
+def act(client: str, event: HookEvent, store: str | None, report: Callable[[Outcome], None]) -> None:
+    """Do what the event is for, if there is a memory and its repository does not mind, and report what came of it.
+
+    What an agent is to be told is reported before the memory is closed, which takes its time.
+    """
+    try:
+        folder = Path(event.folder or Path.cwd())
+        repository = find_repository(folder)
+        if repository.is_opted_out:
+            report(Outcome(sort="off", repository=repository.name))
+            return
+        address = find_hook_store(store, repository.root or folder)
+        settings = replace(load_settings(address), background=False)
+        with Engine.open(address, settings=settings) as engine:
+            outcome = _act(engine, client, event, repository)
+            if outcome.text:
+                report(outcome)
+        report(outcome)
+    except (CofioError, OSError) as error:
+        report(Outcome(sort="failed", note=str(error)))
+
+
+def _act(engine: Engine, client: str, event: HookEvent, repository: Repository) -> Outcome:
+    scopes = [repository.scope, user_scope()]
+    match event.moment:
+        case Moment.START:
+            return _start(engine, event, repository, scopes)
+        case Moment.PROMPT:
+            from ...capture.recall import recall
+
+            return _tell(recall(engine, event.prompt, scopes, session=event.session), repository)
+        case Moment.EDIT:
+            from ...capture.recall import recall_file
+
+            return _tell(recall_file(engine, event.file, scopes, session=event.session), repository)
+        case Moment.COMPACT:
+            from ...capture.recall import restart
+
+            outcome = _capture(engine, client, event, repository)
+            restart(engine, scopes, event.session)
+            return outcome
+    return _capture(engine, client, event, repository)
+
+
+def _start(engine: Engine, event: HookEvent, repository: Repository, scopes: list[Scope]) -> Outcome:
+    from ...capture.digest import brief
+    from ...capture.recall import recall, restart
+
+    if event.source == "resume":  # what it was told before comes back with it
+        return Outcome(sort="nothing", repository=repository.name)
+    if event.source in ("compact", "clear"):
+        restart(engine, scopes, event.session)
+    injection = brief(engine, scopes, session=event.session, name=repository.name)
+    if not event.prompt:
+        return _tell(injection, repository)
+    hits = recall(engine, event.prompt, scopes, session=event.session)  # there is no other chance at some clients
+    both = "\n".join(each.text for each in (injection, hits) if each)
+    tokens = injection.tokens + hits.tokens
+    records = len(injection.records) + len(hits.records)
+    sort = "added" if both else "nothing"
+    return Outcome(sort=sort, repository=repository.name, text=both, tokens=tokens, records=records)
+
+
+def _tell(injection: Injection, repository: Repository) -> Outcome:
+    return Outcome(
+        sort="added" if injection else "nothing", repository=repository.name, text=injection.text,
+        tokens=injection.tokens, records=len(injection.records),
+    )  # fmt: skip
+
+
+def _capture(engine: Engine, client: str, event: HookEvent, repository: Repository) -> Outcome:
+    return Outcome(sort="captured", repository=repository.name)
