@@ -81,7 +81,7 @@ def _list_last_turns(engine: Engine, scope: Scope, session: str | None) -> list[
         if data.get("copy") or not isinstance(of, str) or of == session or role not in ("user", "assistant"):
             continue
         if turn.text.strip():
-            last.setdefault(of, {}).setdefault(cast(str, role), turn)
+            last.setdefault(of, {}).setdefault(role, turn)
     lines: list[MemoryLine] = []
     for spoken in list(last.values())[:_SESSIONS]:
         for role, title in (("user", "asked"), ("assistant", "answered")):

@@ -1,7 +1,7 @@
 """What an agent is reminded of when its user asks something: the few memories that bear on it, or nothing.
 
-A wrong reminder costs more than a missing one: it is read by a model that did not ask for it. So a memory needs more than
-to be the best that was found; the words that it has in common with the prompt must tell something. Only words are
+A wrong reminder costs more than a missing one: it is read by a model that did not ask for it. So a memory needs more
+than to be the best that was found; the words that it has in common with the prompt must tell something. Only words are
 compared, since the model that makes vectors takes longer to load than a prompt may wait.
 """
 
@@ -35,9 +35,7 @@ _COMMAND = re.compile(r"\s*[/!#][\w:-]+\s*")
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
 
-def recall(
-    engine: Engine, prompt: str, scopes: Sequence[Scope], *, session: str, budget: int = BUDGET
-) -> Injection:
+def recall(engine: Engine, prompt: str, scopes: Sequence[Scope], *, session: str, budget: int = BUDGET) -> Injection:
     """What bears on a prompt of what the scopes hold: at most three memories, none that the session has seen.
 
     The first scope is where it is noted what the session was shown.
@@ -59,9 +57,7 @@ def recall(
     return _show(shown, [(hit.record, split_query(text)) for hit in chosen], budget)
 
 
-def recall_file(
-    engine: Engine, path: str, scopes: Sequence[Scope], *, session: str, budget: int = BUDGET
-) -> Injection:
+def recall_file(engine: Engine, path: str, scopes: Sequence[Scope], *, session: str, budget: int = BUDGET) -> Injection:
     """What is known of a file that an agent is about to change: memories that name it, none that the session has seen.
 
     Raises:

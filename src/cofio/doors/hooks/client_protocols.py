@@ -1,7 +1,7 @@
 """What each coding agent says to a hook, and what it lets a hook say: its events, its names, its JSON.
 
-As their own pages and sources had it in November 2026. An event that a client gives no context back for is not asked for,
-unless there is something to capture at it.
+As their own pages and sources had it in November 2026. An event at which a client takes no context, and at which
+nothing is to be captured, is not asked for.
 """
 
 from __future__ import annotations
