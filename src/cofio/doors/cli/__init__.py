@@ -35,6 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == ["hook"] and not {"-h", "--help"}.intersection(words):
+        import gc
+
+        gc.disable()  # the process ends before there is anything to collect
         from ..hooks.hook_process import run_hook  # an agent waits for it: not even the parser is loaded
 
         return run_hook(words[1:])

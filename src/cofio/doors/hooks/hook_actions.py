@@ -44,7 +44,8 @@ def act(client: str, event: HookEvent, store: str | None, report: Callable[[Outc
             report(Outcome(sort="off", repository=repository.name))
             return
         address = find_hook_store(store, repository.root or folder)
-        settings = replace(load_settings(address), background=False)
+        # No model is loaded or fetched by a hook: who opens the memory next makes the vectors.
+        settings = replace(load_settings(address), background=False, embedder="none")
         with Engine.open(address, settings=settings) as engine:
             outcome = _act(engine, client, event, repository)
             if outcome.text:
