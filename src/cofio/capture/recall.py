@@ -49,11 +49,10 @@ def recall(engine: Engine, prompt: str, scopes: Sequence[Scope], *, session: str
     text = _prepare(prompt)
     if len(split_query(text)) < LEAST_WORDS:
         return Injection()
-    known = shown.load()
+    view = shown.load()
     hits = [hit for scope in scopes for hit in _search(engine, text, scope) if _is_telling(hit)]
     hits.sort(key=lambda hit: -hit.score)
-    fresh = (hit for hit in hits if hit.record.id not in known and not _is_of_session(hit.record, session))
-    chosen = list(_drop_echoes(fresh))[:MOST_HITS]
+    chosen = list(_drop_echoes(hit for hit in hits if not view.has(hit.record)))[:MOST_HITS]
     return _show(shown, [(hit.record, split_query(text)) for hit in chosen], budget)
 
 
@@ -69,7 +68,7 @@ def recall_file(engine: Engine, path: str, scopes: Sequence[Scope], *, session: 
     if len(name) < 3:
         return Injection()
     shown = ShownRecords(engine, scopes[0], session)
-    known = shown.load()
+    view = shown.load()
     named = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])", re.IGNORECASE)
     records = [
         hit.record
@@ -77,10 +76,9 @@ def recall_file(engine: Engine, path: str, scopes: Sequence[Scope], *, session: 
         for hit in engine.search(
             Query(name, scope=scope, kinds=(Kind.FACT, Kind.NOTE, Kind.MEMORY), mode="keyword", limit=12, floor=0.0)
         )
-        if named.search(f"{hit.record.title} {hit.record.text}") and hit.record.id not in known
+        if named.search(f"{hit.record.title} {hit.record.text}") and not view.has(hit.record)
     ]
-    fresh = [record for record in records if not _is_of_session(record, session)]
-    return _show(shown, [(record, split_query(name)) for record in fresh[:_FILE_HITS]], budget)
+    return _show(shown, [(record, split_query(name)) for record in records[:_FILE_HITS]], budget)
 
 
 def restart(engine: Engine, scopes: Sequence[Scope], session: str) -> None:
@@ -120,11 +118,6 @@ def _search(engine: Engine, text: str, scope: Scope) -> Iterable[Hit]:
 def _is_telling(hit: Hit) -> bool:
     """Whether what a hit has in common with the prompt is enough to bring it up unasked."""
     return hit.score >= FLOOR and len(hit.why.words) >= LEAST_WORDS
-
-
-def _is_of_session(record: Record, session: str) -> bool:
-    """Whether a memory is of the very session that asks, which has it in view."""
-    return isinstance(record.data, dict) and record.data.get("session_id") == session
 
 
 def _drop_echoes(hits: Iterable[Hit]) -> Iterator[Hit]:
