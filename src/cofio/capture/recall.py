@@ -13,9 +13,10 @@ from pathlib import PurePath
 
 from ..engine.engine import Engine
 from ..text.fence import strip_tagged_lines
-from ..text.tokenizer import find_snippet, split_query
+from ..text.tokenizer import find_snippet, split_query, split_words
 from ..values.query import Hit, Query
 from ..values.records import Kind, Record, Scope, check_text
+from .common_words import weigh_words
 from .injections import LONGEST_LINE, Injection, MemoryLine, build_injection, check_budget, render_line
 from .shown_records import ShownRecords
 
@@ -25,11 +26,18 @@ MOST_HITS = 3
 MAX_PROMPT = 1_048_576
 KINDS = (Kind.TURN, Kind.FACT, Kind.CASE, Kind.NOTE, Kind.MEMORY)
 """What is recalled. An episode or a skill retells these at length, and a profile is told when a session begins."""
-FLOOR = 0.3
-"""The least relevance that a memory must have, by `engine/calibration.py`."""
-LEAST_WORDS = 2  # of the prompt that a memory must hold
+LEAST_WORDS = 2  # that a prompt must have to be about something
+FLOOR = 1.3
+"""What the words that a memory shares with a prompt must tell, as `common_words.py` weighs them: two that are not
+common, or one and another that is."""
+LESSON_FLOOR = 1.0
+"""The same of what was decided, corrected or asked to be remembered: one telling word is enough."""
+SHARE = 0.3  # of what the prompt tells that the words in common must be
+_LONGEST_SHARE = 12.0  # what a prompt tells at most: more of a long one than this share no memory needs to have
+_LESSONS = frozenset({"decision", "correction", "preference", "remember", "fix"})
 _READ = 1500  # characters of a prompt that are looked at: what it is about stands at its beginning
 _CANDIDATES = 24
+_LOOKED_AT = 12  # of which so many are read
 _FILE_HITS = 2
 _COMMAND = re.compile(r"\s*[/!#][\w:-]+\s*")
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
@@ -47,13 +55,14 @@ def recall(engine: Engine, prompt: str, scopes: Sequence[Scope], *, session: str
     check_budget(budget)
     shown = ShownRecords(engine, scopes[0], session)
     text = _prepare(prompt)
-    if len(split_query(text)) < LEAST_WORDS:
+    words = split_query(text)
+    if len(words) < LEAST_WORDS:
         return Injection()
     view = shown.load()
-    hits = [hit for scope in scopes for hit in _search(engine, text, scope) if _is_telling(hit)]
+    hits = [hit for scope in scopes for hit in _search(engine, text, scope) if not view.has(hit.record)]
     hits.sort(key=lambda hit: -hit.score)
-    chosen = list(_drop_echoes(hit for hit in hits if not view.has(hit.record)))[:MOST_HITS]
-    return _show(shown, [(hit.record, split_query(text)) for hit in chosen], budget)
+    lines = [line for hit in hits[:_LOOKED_AT] if (line := _judge(hit.record, words)) is not None]
+    return _show(shown, list(_drop_echoes(lines))[:MOST_HITS], budget)
 
 
 def recall_file(engine: Engine, path: str, scopes: Sequence[Scope], *, session: str, budget: int = BUDGET) -> Injection:
@@ -78,7 +87,7 @@ def recall_file(engine: Engine, path: str, scopes: Sequence[Scope], *, session: 
         )
         if named.search(f"{hit.record.title} {hit.record.text}") and not view.has(hit.record)
     ]
-    return _show(shown, [(record, split_query(name)) for record in records[:_FILE_HITS]], budget)
+    return _show(shown, [_render(record, split_query(name)) for record in records[:_FILE_HITS]], budget)
 
 
 def restart(engine: Engine, scopes: Sequence[Scope], session: str) -> None:
@@ -86,9 +95,8 @@ def restart(engine: Engine, scopes: Sequence[Scope], session: str) -> None:
     ShownRecords(engine, scopes[0], session).clear()
 
 
-def _show(shown: ShownRecords, chosen: Sequence[tuple[Record, tuple[str, ...]]], budget: int) -> Injection:
-    """The block of these records, noted as shown; less what another process has shown meanwhile."""
-    lines = [_render(record, words) for record, words in chosen]
+def _show(shown: ShownRecords, lines: Sequence[MemoryLine], budget: int) -> Injection:
+    """The block of these lines, noted as shown; less what another process has shown meanwhile."""
     injection = build_injection({"": lines}, budget)
     if not injection:
         return injection
@@ -96,6 +104,15 @@ def _show(shown: ShownRecords, chosen: Sequence[tuple[Record, tuple[str, ...]]],
     if len(fresh) == len(injection.records):
         return injection
     return build_injection({"": [line for line in lines if line.record in fresh]}, budget)
+
+
+def _judge(record: Record, words: tuple[str, ...]) -> MemoryLine | None:
+    """The line of a memory, if what it would show has enough in common with the words of a prompt; else None."""
+    line = _render(record, words)
+    held = set(split_words(line.text)).intersection(words)
+    told = weigh_words(held)
+    floor = FLOOR if _LESSONS.isdisjoint(record.tags) else LESSON_FLOOR
+    return line if told >= max(floor, SHARE * min(weigh_words(words), _LONGEST_SHARE)) else None
 
 
 def _render(record: Record, words: tuple[str, ...]) -> MemoryLine:
@@ -115,16 +132,11 @@ def _search(engine: Engine, text: str, scope: Scope) -> Iterable[Hit]:
     return engine.search(Query(text, scope=scope, kinds=KINDS, mode="keyword", limit=_CANDIDATES, floor=0.0))
 
 
-def _is_telling(hit: Hit) -> bool:
-    """Whether what a hit has in common with the prompt is enough to bring it up unasked."""
-    return hit.score >= FLOOR and len(hit.why.words) >= LEAST_WORDS
-
-
-def _drop_echoes(hits: Iterable[Hit]) -> Iterator[Hit]:
-    """The hits, less those whose words one before it has: a message is also a fact, and is kept by all who heard it."""
+def _drop_echoes(lines: Iterable[MemoryLine]) -> Iterator[MemoryLine]:
+    """The lines, less those whose words one before has: a message is also a fact, and is kept by all who heard it."""
     told: list[set[str]] = []
-    for hit in hits:
-        words = set(split_query(hit.record.text))
+    for line in lines:
+        words = set(split_query(line.text))
         if not any(len(words & other) >= 0.8 * min(len(words), len(other)) for other in told):
             told.append(words)
-            yield hit
+            yield line

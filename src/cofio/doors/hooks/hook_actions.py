@@ -104,4 +104,26 @@ def _tell(injection: Injection, repository: Repository) -> Outcome:
 
 
 def _capture(engine: Engine, client: str, event: HookEvent, repository: Repository) -> Outcome:
-    return Outcome(sort="captured", repository=repository.name)
+    from ...capture.capture import capture_transcript
+
+    path = _find_transcript(client, event)
+    if path is None:
+        return Outcome(sort="nothing", repository=repository.name, note="the client named no transcript")
+    report = capture_transcript(engine, client, path, event.session, Path(event.folder) if event.folder else None)
+    sort = "captured" if report.messages else "off" if report.reason == "opted out" else "nothing"
+    return Outcome(sort=sort, repository=repository.name, records=report.messages, note=report.reason)
+
+
+def _find_transcript(client: str, event: HookEvent) -> Path | None:
+    """Where the client keeps what was said: as it says, or else where it usually does, by the session's name."""
+    if event.transcript:
+        return Path(event.transcript)
+    from ...capture.transcripts.sources import find_transcripts
+
+    named = (each.path for each in find_transcripts(client) if event.session in (each.part, *_list_names(each.path)))
+    return next(named, None)
+
+
+def _list_names(path: Path) -> list[str]:
+    """The names that a session may have by the path of its transcript."""
+    return [path.stem, path.stem[-36:], path.parent.name]
