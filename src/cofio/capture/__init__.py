@@ -2,6 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .repositories import Repository, find_repository, user_scope
 
-__all__ = ["Repository", "find_repository", "user_scope"]
+if TYPE_CHECKING:
+    from .capture import CaptureReport, capture_transcript
+
+__all__ = ["CaptureReport", "Repository", "capture_transcript", "find_repository", "user_scope"]
+
+
+def __getattr__(name: str) -> object:
+    """What reads transcripts is loaded when it is first asked for: a hook that only recalls has no use for it."""
+    if name in ("CaptureReport", "capture_transcript"):
+        from . import capture
+
+        return getattr(capture, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -161,6 +161,7 @@ class _StretchWriter:
             self._put(
                 home, Kind.FACT, numbers, text=fact.text[:LONGEST], author=names.get(fact.speaker, fact.speaker),
                 parent=parent, data={**context, "messages": list(fact.messages)}, created_at=fact.at,
+                tags=(fact.label,) if fact.label else (),
             )  # fmt: skip
         self.changes.append(numbers.change())
         self._add_profile(home, found, user)
@@ -266,12 +267,12 @@ class _StretchWriter:
 
     def _put(
         self, home: Scope, kind: Kind, numbers: IdSequence, *, data: dict[str, Json], text: str, created_at: datetime,
-        title: str = "", author: str = "", parent: str | None = None, id: str | None = None,
+        title: str = "", author: str = "", parent: str | None = None, id: str | None = None, tags: tuple[str, ...] = (),
     ) -> str:  # fmt: skip
         key = numbers.next(PREFIXES[kind])
         draft = Draft(
             scope=home, kind=kind, key=key, id=id, title=title, text=text, data=data, author=author, parent=parent,
-            source=SOURCE, created_at=created_at,
+            source=SOURCE, created_at=created_at, tags=tags,
         )  # fmt: skip
         self.changes.append(Put(draft=draft, how="key", if_version=0))
         return key

@@ -65,6 +65,8 @@ class Fact:
     at: datetime
     messages: tuple[str, ...]
     """The ids of the messages that it was taken from."""
+    label: str | None = None
+    """What sort of fact it is, where that is known, such as "decision"; the record has it as its tag."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,6 +54,7 @@ _PASSED = frozenset(
     }
 )
 """Types of records that hold no message."""
+_TAGS = re.compile(r"</?tool_use_error>")
 _NO_PROMPT = re.compile(
     r"\s*(?:<(?:command-(?:name|message|args)|local-command-\w+|bash-(?:input|stdout|stderr)|task-notification"
     r"|user-memory-input|teammate-message)[\s>]|Caveat: The messages below|\[Request interrupted by user)"
@@ -101,7 +102,8 @@ class ClaudeCodeParser:
         for number, part in enumerate(part for part in parts if part.get("type") == "tool_result"):
             yield TranscriptMessage(
                 id=f"{found.id}-r{number or ''}", role="tool", origin=origin, at=at,
-                text=cut_middle(join_parts(part.get("content"), "text")), answers=get_text(part, "tool_use_id") or None,
+                text=cut_middle(_TAGS.sub("", join_parts(part.get("content"), "text"))),
+                answers=get_text(part, "tool_use_id") or None,
                 has_failed=part.get("is_error") is True,
             )  # fmt: skip
         if (found.text.strip() and not _NO_PROMPT.match(found.text)) or found.calls:

@@ -44,6 +44,7 @@ _NO_PROMPT = re.compile(
     r"\s*(?:<(?:environment_context|user_instructions|permissions|turn_aborted|user_shell_command|skill|subagent_\w+"
     r"|collaboration_mode|hook_\w+)[\s>]|# AGENTS\.md instructions for )"
 )
+_HEADER = re.compile(r"\A(?:[A-Z][\w ]{2,30}(?:: | with code )[^\n]{0,80}\n){1,6}Output:\n")
 _EXIT = re.compile(r"(?:Process exited with code|[Ee]xit(?:ed with)? code:?) (-?\d{1,10})\b")
 
 
@@ -151,4 +152,6 @@ def _read_output(output: Json) -> tuple[str, bool | None]:
         text = get_text(inner, "output")
     if failed is None and (code_told := _EXIT.search(text, 0, 300)):
         failed = code_told[1] != "0"
+        # What Codex says of the run itself comes before what the command said.
+        text = f"Exit code {code_told[1]}\n{_HEADER.sub('', text)}" if failed else _HEADER.sub("", text)
     return text, failed

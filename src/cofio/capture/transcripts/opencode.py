@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-from ...values.errors import Unavailable
 from ...values.records import Json
 from .line_reader import Position
 from .transcript_messages import (
@@ -49,7 +48,7 @@ def list_sessions(database: Path) -> list[tuple[str, int, int]]:
     """Each session's id, when it last changed, and how many characters its messages have.
 
     Raises:
-        Unavailable: the database cannot be read, or is none of OpenCode's.
+        OSError: the database cannot be read, or is none of OpenCode's.
     """
     with closing(_open(database)) as rows:
         found = _query(
@@ -73,7 +72,7 @@ class OpenCodeReading:
         """All messages at once, if there may be new ones.
 
         Raises:
-            Unavailable: the database cannot be read.
+            OSError: the database cannot be read.
         """
         with closing(_open(self.database)) as rows:
             about = _query(rows, "SELECT directory, parent_id, time_updated FROM session WHERE id = ?", self.session)
@@ -151,14 +150,14 @@ def _open(database: Path) -> sqlite3.Connection:
     try:
         return sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True, timeout=_WAIT)
     except (sqlite3.Error, ValueError) as error:
-        raise Unavailable(f"{database} cannot be read: {error}") from error
+        raise OSError(f"{database} cannot be read: {error}") from error
 
 
 def _query(rows: sqlite3.Connection, statement: str, *values: object) -> list[tuple[object, ...]]:
     try:
         return rows.execute(statement, values).fetchall()
     except sqlite3.Error as error:
-        raise Unavailable(f"this is no database of OpenCode's that is known: {error}") from error
+        raise OSError(f"this is no database of OpenCode's that is known: {error}") from error
 
 
 def _to_int(value: object) -> int:

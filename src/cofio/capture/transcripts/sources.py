@@ -72,7 +72,11 @@ class Reading(Protocol):
         """Where the next reading is to begin, once all chunks so far are stored."""
 
     def read_chunks(self) -> Iterator[list[TranscriptMessage]]:
-        """The messages after the position that it began with; each chunk belongs together."""
+        """The messages after the position that it began with; each chunk belongs together.
+
+        Raises:
+            OSError: the transcript cannot be read.
+        """
 
 
 class FileReading:
@@ -94,9 +98,9 @@ class FileReading:
         """The messages of each record; at the end those that were held back.
 
         Raises:
-            OSError, Unavailable: the file cannot be read.
+            OSError: the file cannot be read.
         """
-        with LineReader(self._path, self._start, is_whole=self._path.suffix == ".json") as reader:
+        with self._open() as reader:
             parser = self._make_parser(self._path, {} if reader.is_new else dict(self._start.state))
             # It is asked for once in many chunks, and costs a look at the file.
             self._now = lambda: Position(offset=reader.offset, mark=reader.mark(), state=parser.dump_state())
@@ -107,6 +111,12 @@ class FileReading:
                 yield last
             end = self._now()
         self._now = lambda: end
+
+    def _open(self) -> LineReader:
+        try:
+            return LineReader(self._path, self._start, is_whole=self._path.suffix == ".json")
+        except Unavailable as error:
+            raise OSError(f"{self._path} is not a plain file") from error
 
 
 def find_transcripts(client: str) -> Iterator[Transcript]:
@@ -137,7 +147,7 @@ def _find_sessions(client: str) -> Iterator[Transcript]:
         return
     try:
         sessions = opencode.list_sessions(database)
-    except Unavailable:
+    except OSError:
         return
     for session, changed, size in sessions:
         yield Transcript(client=client, path=database, part=session, size=size, changed_at=from_millis(changed))

@@ -14,7 +14,7 @@ from ...values.errors import Invalid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import datetime
+    from datetime import datetime, tzinfo
 
     from ...values.query import Filter, Operator, Value
     from ...values.records import Importance, Json, Kind, Scope
@@ -156,12 +156,32 @@ def parse_session(text: str) -> str:
 @_report_as_misuse
 def parse_date(text: str) -> datetime:
     """A date, or a date and a time, with or without a zone."""
-    from datetime import datetime
+    from datetime import datetime, tzinfo
 
     try:
         return datetime.fromisoformat(text)
     except ValueError:
         raise Invalid("date", f"{text!r} is not a time, as in 2026-01-31 or 2026-01-31T18:30") from None
+
+
+def resolve_date(option: str, time: datetime | None, zone: tzinfo) -> datetime | None:
+    """The time that was asked for, in UTC.
+
+    Raises:
+        Invalid: it is not one of the years 1 to 9999.
+    """
+    from datetime import UTC
+
+    from ...values.records import check_time
+
+    if time is None:
+        return None
+    try:
+        date = (time if time.tzinfo else time.replace(tzinfo=zone)).astimezone(UTC)
+        check_time(option, date)
+    except OverflowError:
+        raise Invalid(option, "is outside the years 1 to 9999") from None
+    return date
 
 
 @_report_as_misuse

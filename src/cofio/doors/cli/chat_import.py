@@ -9,12 +9,12 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from ...values.errors import Invalid, LimitExceeded, NotFound
-from ...values.records import check_time
+from .argument_values import resolve_date
 from .context import load_settings, open_memory, settle
 from .terminal import Bar, choose_output, note
 
@@ -38,7 +38,7 @@ def import_chats(args: Namespace) -> int:
     address, settings = load_settings(args)
     with _open_source(args.file) as (file, changed):
         options = Options(
-            date=_resolve_date(args.date, settings.zone) or changed, zone=settings.zone, user=args.user,
+            date=resolve_date("--date", args.date, settings.zone) or changed, zone=settings.zone, user=args.user,
             agent=args.agent, session=args.session, format=args.format, allow_secrets=settings.allow_secrets,
         )  # fmt: skip
         with Bar("checking") as bar:
@@ -151,18 +151,6 @@ def _embed(engine: Engine) -> None:
     except KeyboardInterrupt:
         note("stopped; every message is in and found by its words, and `cofio reindex` embeds the rest")
         raise
-
-
-def _resolve_date(time: datetime | None, zone: tzinfo) -> datetime | None:
-    """The time that was asked for, in UTC."""
-    if time is None:
-        return None
-    try:
-        date = (time if time.tzinfo else time.replace(tzinfo=zone)).astimezone(UTC)
-        check_time("--date", date)
-    except OverflowError:
-        raise Invalid("--date", "is outside the years 1 to 9999") from None
-    return date
 
 
 @contextmanager

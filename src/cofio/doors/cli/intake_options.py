@@ -1,14 +1,18 @@
-"""The options of the commands that take in conversations and documents: chat and documents."""
+"""The options of the commands that take in conversations and documents: chat, transcripts and documents."""
 
 from __future__ import annotations
 
 from .argument_values import parse_date, parse_name, parse_session
 from .parser import ALLOW_SECRETS, ALLOW_UNMASKED, Commands, Parser
 
+CLIENTS = ("claude-code", "codex", "cursor", "gemini", "copilot", "opencode")
+"""The clients whose transcripts can be read; a test compares them with those that are."""
+
 
 def add_commands(commands: Commands) -> None:
     """Add the commands that take in what is not a record yet."""
     _add_chat(commands)
+    _add_transcripts(commands)
     _add_documents(commands)
 
 
@@ -57,6 +61,36 @@ def _add_chat(commands: Commands) -> None:
         "--no-flush", action="store_true", help="keep the last messages waiting for more, as a chat that goes on"
     )
     import_.add_argument("--allow-secrets", action="store_true", help=ALLOW_UNMASKED)
+
+
+def _add_transcripts(commands: Commands) -> None:
+    transcripts = commands.add(
+        "transcripts",
+        "Take in what coding agents on this machine have written, by repository.",
+        "cofio transcripts list\ncofio transcripts import --dry-run",
+        run="transcript_commands:manage_transcripts",
+    )
+    verbs = commands.add_verbs(transcripts)
+
+    def add_verb(name_: str, help: str, example: str) -> Parser:
+        verb = verbs.add(name_, help, example)
+        verb.add_argument(
+            "clients", metavar="CLIENT", nargs="*", choices=(*CLIENTS, []), default=[],
+            help=f"whose transcripts: {', '.join(CLIENTS)} (default: all of them)",
+        )  # fmt: skip
+        return verb
+
+    import_ = add_verb(
+        "import",
+        "Remember what is new in the transcripts: each message once, and the decisions, corrections and fixes in them.",
+        "cofio transcripts import --dry-run\ncofio transcripts import claude-code codex --since 2026-01-31",
+    )
+    import_.add_argument("--dry-run", action="store_true", help="show what would be taken in, and store nothing")
+    import_.add_argument(
+        "--since", type=parse_date, metavar="DATE", help="only transcripts that have changed since then"
+    )
+    import_.add_argument("--allow-secrets", action="store_true", help=ALLOW_UNMASKED)
+    add_verb("list", "Show the transcripts by client and repository, and how much is new.", "cofio transcripts list")
 
 
 def _add_documents(commands: Commands) -> None:
