@@ -35,6 +35,8 @@ class MemoryLine:
 
     text: str
     record: str
+    echoes: tuple[str, ...] = ()
+    """The records that say the same, which are not to be shown after this one."""
 
 
 def check_budget(budget: int) -> None:

@@ -8,7 +8,8 @@ compared, since the model that makes vectors takes longer to load than a prompt 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import PurePath
 
 from ..engine.engine import Engine
@@ -62,7 +63,7 @@ def recall(engine: Engine, prompt: str, scopes: Sequence[Scope], *, session: str
     hits = [hit for scope in scopes for hit in _search(engine, text, scope) if not view.has(hit.record)]
     hits.sort(key=lambda hit: -hit.score)
     lines = [line for hit in hits[:_LOOKED_AT] if (line := _judge(hit.record, words)) is not None]
-    return _show(shown, list(_drop_echoes(lines))[:MOST_HITS], budget)
+    return _show(shown, _merge_echoes(lines)[:MOST_HITS], budget)
 
 
 def recall_file(engine: Engine, path: str, scopes: Sequence[Scope], *, session: str, budget: int = BUDGET) -> Injection:
@@ -100,19 +101,28 @@ def _show(shown: ShownRecords, lines: Sequence[MemoryLine], budget: int) -> Inje
     injection = build_injection({"": lines}, budget)
     if not injection:
         return injection
-    fresh = shown.add(injection.records)
-    if len(fresh) == len(injection.records):
+    told = [line for line in lines if line.record in injection.records]
+    fresh = shown.add([*injection.records, *(each for line in told for each in line.echoes)])
+    if set(injection.records).issubset(fresh):
         return injection
-    return build_injection({"": [line for line in lines if line.record in fresh]}, budget)
+    return build_injection({"": [line for line in told if line.record in fresh]}, budget)
 
 
 def _judge(record: Record, words: tuple[str, ...]) -> MemoryLine | None:
     """The line of a memory, if what it would show has enough in common with the words of a prompt; else None."""
+    if _is_question(record):
+        return None
     line = _render(record, words)
     held = set(split_words(line.text)).intersection(words)
     told = weigh_words(held)
     floor = FLOOR if _LESSONS.isdisjoint(record.tags) else LESSON_FLOOR
     return line if told >= max(floor, SHARE * min(weigh_words(words), _LONGEST_SHARE)) else None
+
+
+def _is_question(record: Record) -> bool:
+    """Whether a memory only asks: what was answered is another."""
+    is_users = isinstance(record.data, dict) and record.data.get("role") == "user"
+    return is_users and record.text.rstrip().endswith("?")
 
 
 def _render(record: Record, words: tuple[str, ...]) -> MemoryLine:
@@ -132,11 +142,16 @@ def _search(engine: Engine, text: str, scope: Scope) -> Iterable[Hit]:
     return engine.search(Query(text, scope=scope, kinds=KINDS, mode="keyword", limit=_CANDIDATES, floor=0.0))
 
 
-def _drop_echoes(lines: Iterable[MemoryLine]) -> Iterator[MemoryLine]:
-    """The lines, less those whose words one before has: a message is also a fact, and is kept by all who heard it."""
-    told: list[set[str]] = []
+def _merge_echoes(lines: Iterable[MemoryLine]) -> list[MemoryLine]:
+    """The lines, those with the words of one before joined to it: a message is also a fact, and kept by all who heard
+    it."""
+    merged: list[tuple[set[str], MemoryLine]] = []
     for line in lines:
         words = set(split_query(line.text))
-        if not any(len(words & other) >= 0.8 * min(len(words), len(other)) for other in told):
-            told.append(words)
-            yield line
+        for at, (known, first) in enumerate(merged):
+            if len(words & known) >= 0.8 * min(len(words), len(known)):
+                merged[at] = known, replace(first, echoes=(*first.echoes, line.record))
+                break
+        else:
+            merged.append((words, line))
+    return [line for _, line in merged]
