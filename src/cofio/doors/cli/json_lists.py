@@ -136,16 +136,21 @@ def _cut(text: str, names: Sequence[str | int]) -> str:
     spans = [(part.start, part.end)]
     if at + 1 < len(parts):
         comma = plain.index(",", part.end)
-        spans.append((comma, comma + 1))
+        spans.append(_widen(text, comma, parts[at + 1].start))
     else:
         spans += [(each, each + 1) for each in commas if part.end <= each < path[-2].end]
         if at and len(spans) == 1:  # the one before is the last now; a comma that trailed may go on trailing
-            comma = plain.index(",", parts[at - 1].end)
-            spans.append((comma, comma + 1))
+            spans.append(_widen(text, plain.index(",", parts[at - 1].end), part.start))
     for start, end in sorted(spans, reverse=True):
         text = text[:start] + text[end:]
     shift = sum(end - start for start, end in spans if start < part.start)
     return _drop_empty_line(text, part.start - shift)
+
+
+def _widen(text: str, comma: int, following: int) -> tuple[int, int]:
+    """Where a comma stands with the space behind it, if what follows is on the same line."""
+    is_beside = not text[comma + 1 : following].strip(" \t")
+    return comma, following if is_beside else comma + 1
 
 
 def _drop_empty_line(text: str, at: int) -> str:
