@@ -126,15 +126,14 @@ def test_a_repository_that_opted_out_is_left_alone(host: Host) -> None:
 
 
 @pytest.mark.requirement("place.stranger")
-def test_a_memory_that_came_with_a_repository_is_not_put_before_a_model(host: Host, bare_host: Host) -> None:
-    host.store.rename(host.project / ".cofio")  # as a clone would bring it: nothing of this user's marks it there
-    (host.project / ".cofio" / "trusted").unlink()
+def test_a_memory_that_came_with_a_repository_is_not_put_before_a_model(host: Host) -> None:
+    host.store.rename(host.project / ".cofio")  # as a clone would bring it
     host.fire("UserPromptSubmit", prompt=PROMPT).check_silent()
     assert "there is no memory in" in host.log()[-1]["note"]
 
 
 @pytest.mark.requirement("stop.capture")
-def test_what_was_said_is_kept_when_the_agent_stops_and_told_in_the_next_session(bare_host: Host, host: Host) -> None:
+def test_what_was_said_is_kept_when_the_agent_stops_and_told_in_the_next_session(host: Host) -> None:
     turns = [("user", "Please remember: the payroll export has to be Latin-1."), ("assistant", "I keep it Latin-1.")]
     transcript = host.write_transcript(turns)
     for _ in range(2):

@@ -13,13 +13,13 @@ from statistics import quantiles
 from ...config.address import StoreAddress
 from ...config.installation import join_words, start_command
 from ...engine.engine import Engine
-from ...engine.opening import check_absence, exists, load_settings, resolve_store
+from ...engine.opening import check_absence, exists, load_settings
 from ...system.disk import remove_unused
 from ...values.errors import CofioError, Invalid, Unavailable
 from ...values.records import Json
 from ..hooks.hook_log import HookRun, read_runs
 from ..hooks.hook_process import OFF
-from ..hooks.hook_store import find_hook_store, find_personal_store
+from ..hooks.hook_store import VARIABLE, choose_hook_store, find_hook_store
 from .atomic import put, read
 from .clients import URL_REFUSAL
 from .hook_files import HOOK_FILES, HookFile
@@ -51,11 +51,14 @@ def manage_hooks(args: Namespace) -> int:
         return 1
     if args.verb == "uninstall":
         return _run_each(args, files, _uninstall)
-    store = _prepare_store(args)
+    address = _prepare_store(args)
+    # A client shares neither our environment nor our working folder.
+    is_chosen = args.store is not None or VARIABLE in os.environ
+    store = address.spell() if is_chosen else None
     code = _run_each(args, files, lambda file, path: _install(file, path, store))
     if code == 0 and not args.json:
-        sys.stdout.flush()
-        note("`cofio transcripts import --dry-run` shows what agents have already written here, to begin with")
+        words = ["cofio", "transcripts", "import", "--dry-run", "--store", address.spell()]
+        note(f"to begin with what agents have written on this machine so far: `{join_words(words)}` shows what")
     return code
 
 
@@ -99,10 +102,10 @@ def _run_each(
     return code
 
 
-def _install(file: HookFile, path: Path, store: StoreAddress | None) -> tuple[str, Path | None]:
+def _install(file: HookFile, path: Path, store: str | None) -> tuple[str, Path | None]:
     words = [*start_command(), "hook", file.client]
     if store is not None:
-        words += ["--store", store.spell()]
+        words += ["--store", store]
     text = _read_text(path)
     has_ours = text is not None and bool(file.find_entries(text, str(path)))
     new = file.install(text, join_words(words), str(path))
@@ -145,10 +148,9 @@ def _read_text(path: Path) -> str | None:
         raise Invalid(str(path), f"is not UTF-8 ({error.reason} at byte {error.start}); nothing was changed") from None
 
 
-def _prepare_store(args: Namespace) -> StoreAddress | None:
-    """The memory that hooks are to be told of, made if need be; None for the one that they find by themselves."""
-    chosen = args.store is not None or bool(os.environ.get("COFIO_STORE"))
-    address = resolve_store(args.store) if chosen else find_personal_store()
+def _prepare_store(args: Namespace) -> StoreAddress:
+    """The memory that the hooks are to use, made if need be."""
+    address = choose_hook_store(args.store)
     if address.has_password:
         raise Invalid("store", URL_REFUSAL)
     if not exists(address):
@@ -157,7 +159,7 @@ def _prepare_store(args: Namespace) -> StoreAddress | None:
             pass
         if not args.json:
             note(f"made a new memory in {address}")
-    return address if chosen else None
+    return address
 
 
 def _show_status(args: Namespace) -> int:
@@ -168,7 +170,7 @@ def _show_status(args: Namespace) -> int:
     if args.json:
         choose_output(as_json=True).print_done("", memory=memory, problem=problem, off=is_off, clients=[*clients])
         return 0
-    print(f"memory here: {memory or problem}")
+    print(f"memory: {memory or problem}")
     if is_off:
         print(f"{OFF} is {os.environ[OFF]}")
     for client in clients:
@@ -177,9 +179,9 @@ def _show_status(args: Namespace) -> int:
 
 
 def _find_memory(args: Namespace) -> tuple[str | None, str | None]:
-    """The memory that a hook would use in this folder; or why there is none."""
+    """The memory that hooks use; or why there is none."""
     try:
-        return str(find_hook_store(args.store, Path.cwd())), None
+        return str(find_hook_store(args.store)), None
     except Unavailable as error:
         return None, str(error)
 

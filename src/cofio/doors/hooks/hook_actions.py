@@ -43,7 +43,7 @@ def act(client: str, event: HookEvent, store: str | None, report: Callable[[Outc
         if repository.is_opted_out:
             report(Outcome(sort="off", repository=repository.name))
             return
-        address = find_hook_store(store, repository.root or folder)
+        address = find_hook_store(store)
         # No model is loaded or fetched by a hook: who opens the memory next makes the vectors.
         settings = replace(load_settings(address), background=False, embedder="none")
         with Engine.open(address, settings=settings) as engine:
