@@ -137,6 +137,7 @@ def _build_claude_code(command: str) -> Entries:
         "UserPromptSubmit": _build_group(command, _QUICK),
         "PreToolUse": {"matcher": _EDITS, **_build_group(command, _QUICK)},
         "PreCompact": _build_group(command, _SLOW),
+        # Not `async`: with -p, Claude Code ends such hooks, and those of the session's end, before they are done.
         "Stop": _build_group(command, _SLOW),
         "SessionEnd": _build_group(command, _SLOW),
     }

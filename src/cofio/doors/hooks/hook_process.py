@@ -31,7 +31,7 @@ BUDGETS: Mapping[Moment, float] = {
     Moment.PROMPT: 0.15,
     Moment.EDIT: 0.15,
     Moment.COMPACT: 10.0,
-    Moment.STOP: 10.0,
+    Moment.STOP: 2.0,
     Moment.END: 10.0,
 }
 """Seconds from the start of the process. What a capture has not read by then is read the next time."""
