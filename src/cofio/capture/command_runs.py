@@ -38,6 +38,7 @@ _LOOKS = frozenset({
     "tree", "file", "diff", "ps", "kill", "sleep", "true", "git", "curl", "gh", "type", "jq", "fd",
 })  # fmt: skip
 """Programs that look something up, or whose failure says little of the code."""
+_LISTS = re.compile(r"(?i)todo|plan|^Task(?:Create|Update)$")
 _CREATED = re.compile(r"#(\d{1,6})\b")
 _ENDED = frozenset({"completed", "complete", "done", "cancelled", "canceled", "deleted"})
 
@@ -99,10 +100,10 @@ class WorkList:
     def follow(self, messages: Sequence[Message]) -> None:
         """Take over what the calls in these messages change."""
         for asked, call, answer in _pair_calls(messages):
-            if summarize_result(answer.text)[1] and not _CREATED.search(answer.text):
+            if not _LISTS.search(call.name) or summarize_result(answer.text)[1]:
                 continue
             fields = _parse_arguments(call)
-            if (listed := _get_list(call, fields)) is not None:
+            if (listed := _get_list(fields)) is not None:
                 self.open = [text for text, status in listed if status not in _ENDED][:_MOST_ITEMS]
                 self.done += [text for text, status in listed if status in _ENDED]
                 self.message = asked
@@ -134,10 +135,10 @@ class WorkList:
         ]
 
 
-def _get_list(call: Call, fields: Mapping[str, Json]) -> list[tuple[str, str]] | None:
+def _get_list(fields: Mapping[str, Json]) -> list[tuple[str, str]] | None:
     """The entries of a call that writes a whole list, each with its status."""
     listed = fields.get("todos", fields.get("plan"))
-    if not re.search(r"(?i)todo|plan", call.name) or not isinstance(listed, list):
+    if not isinstance(listed, list):
         return None
     found: list[tuple[str, str]] = []
     for each in listed:

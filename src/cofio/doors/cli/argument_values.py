@@ -156,7 +156,7 @@ def parse_session(text: str) -> str:
 @_report_as_misuse
 def parse_date(text: str) -> datetime:
     """A date, or a date and a time, with or without a zone."""
-    from datetime import datetime, tzinfo
+    from datetime import datetime
 
     try:
         return datetime.fromisoformat(text)

@@ -228,12 +228,14 @@ def _report(args: Namespace, total: _Totals) -> None:
 
 def _embed(engine: Engine) -> None:
     """Make the vectors of a few records at once; of many, say who makes them."""
-    settle(engine, limit=FEW)
-    if waiting := count_waiting(engine):
-        note(
-            f"words find all of it now; by meaning {render_count(waiting, 'record')} will be found once a server, or"
-            " `cofio reindex`, has made the vectors"
-        )
+    waiting = count_waiting(engine)
+    if waiting <= FEW:
+        settle(engine, limit=FEW)
+        return
+    note(
+        f"words find all of it now; by meaning {render_count(waiting, 'record')} will be found once a server, or"
+        " `cofio reindex`, has made the vectors"
+    )
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import lru_cache
 
 from ....text.tokenizer import STOP_WORDS, split_words
 from ...extractor import Case
@@ -142,7 +144,8 @@ def _wants_the_same(request: str, other: str) -> bool:
     return bool(acts & their_acts) if acts or their_acts else True
 
 
-def _find_wanted_verbs(request: str) -> set[str]:
+@lru_cache(maxsize=1024)
+def _find_wanted_verbs(request: str) -> frozenset[str]:
     """What a request tells to do, each verb by the first of its meaning; a question wants something looked up."""
     verbs = find_orders(_TO.sub(" ", request[:1_000]))  # "Remind me to call mum" is no call
     if not set(verbs) - _MEANS:
@@ -152,16 +155,20 @@ def _find_wanted_verbs(request: str) -> set[str]:
         nouns = [_DEEDS[word] for word in _TOKEN.findall(request[:1_000].lower()) if word in _DEEDS]
         found |= {_VERB.get(stem, stem) for noun in nouns for stem in split_words(noun)[:1]}
     if not found and _QUESTION.match(request):
-        return set(sorted(_LOOKING)[:1])
-    return found
+        return frozenset(sorted(_LOOKING)[:1])
+    return frozenset(found)
 
 
-def _find_kind_verbs(case: Case, kind: dict[str, str]) -> set[str]:
+def _find_kind_verbs(case: Case, kind: Mapping[str, str]) -> set[str]:
     return {kind[word] for word in find_orders(case.intent) if word in kind}
 
 
-def find_kinds(intent: str) -> dict[str, str]:
-    """The telling words of a request, in order, and for each the stem that stands for all words of its meaning."""
+@lru_cache(maxsize=1024)
+def find_kinds(intent: str) -> Mapping[str, str]:
+    """The telling words of a request, in order, and for each the stem that stands for all words of its meaning.
+
+    A new case is compared with some hundred, each time with the same.
+    """
     verbs = find_orders(intent)
     found: dict[str, str] = {}
     for word in _find_telling_words(intent):
