@@ -7,29 +7,33 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 from ..engine.engine import Engine
-from ..text.tokenizer import split_query
+from ..text.tokenizer import split_query, split_words
 from ..values.query import Where
 from ..values.records import Json, Kind, Record, Scope
-from .injections import Injection, MemoryLine, build_injection, check_budget, render_line
+from .injections import Injection, MemoryLine, build_injection, check_budget, render_line, unwrap
 from .shown_records import ShownRecords
 
 BUDGET = 1500
 """The tokens that a digest may cost."""
 HEADINGS = {
+    "todo": "Open work:",
     "correction": "Corrections by the user:",
     "decision": "Decisions:",
     "preference": "Preferences:",
     "remember": "To remember:",
-    "todo": "Open work:",
 }
 """The tags of what a digest shows, with the heading of each."""
+_SAID = "Said by the user:"
 _LAST = "Where the last sessions ended:"
 _EACH = 12  # records of one heading
-_READ = 40  # of which so many are looked at, as some say the same
+_READ = 40  # of which these are looked at, as some say the same
 _SESSIONS = 3
 _TURNS = 60  # newest turns in which the last sessions are looked for
 _LONGEST = 320  # characters of one line
 _LONGEST_TURN = 240
+_STATEMENTS, _FACTS = 16, 200  # facts that are shown, and looked at
+_TALK = frozenset({"i", "me", "my", "you", "your", "im", "ill", "ive", "youre", "lets"})
+"""Words by which what is said is about those who talk, and not about the work."""
 _KINDS = (Kind.FACT, Kind.NOTE, Kind.MEMORY, Kind.ITEM)
 
 
@@ -45,11 +49,13 @@ def brief(
     """
     check_budget(budget)
     sections: dict[str, list[MemoryLine]] = {_LAST: _list_last_turns(engine, scopes[0], session)}
-    told: list[set[str]] = []
+    told = [set(split_query(line.text)) for line in sections[_LAST]]
     for tag, heading in HEADINGS.items():
         records = [record for scope in scopes for record in _list_tagged(engine, scope, tag)]
         lines = [render_line(record, record.text or record.title, _LONGEST) for record in _drop_alike(records, told)]
         sections[heading] = lines[:_EACH]
+    said = [record for record in _list_statements(engine, scopes[0]) if unwrap(record.text) != record.text]
+    sections[_SAID] = [render_line(record, record.text, _LONGEST) for record in _drop_alike(said, told)][:_STATEMENTS]
     sections[HEADINGS["preference"]] += [line for scope in scopes for line in _list_profile(engine, scope)]
     injection = build_injection(sections, budget, title=f"{name}:" if name else "")
     if injection and session is not None:
@@ -59,6 +65,21 @@ def brief(
 
 def _list_tagged(engine: Engine, scope: Scope, tag: str) -> list[Record]:
     return engine.list(scope, kinds=_KINDS, filter=Where("tags", "has", tag), limit=_READ, order="created")
+
+
+def _list_statements(engine: Engine, scope: Scope) -> list[Record]:
+    """What users have stated of the work: facts of their own words, but for those about this very talk."""
+    facts = engine.list(scope, kinds=(Kind.FACT,), limit=_FACTS, order="created")
+    return [
+        fact
+        for fact in facts
+        if not fact.tags and _is_owners(fact) and not _TALK.intersection(split_words(unwrap(fact.text)))
+    ]
+
+
+def _is_owners(fact: Record) -> bool:
+    """Whether a fact is of the words of the user whose memory it is in, and not of an agent's."""
+    return fact.author.casefold() == fact.scope.names[-1].casefold()
 
 
 def _drop_alike(records: Iterable[Record], told: list[set[str]]) -> Iterable[Record]:

@@ -18,7 +18,7 @@ from ..text.tokenizer import find_snippet, split_query, split_words
 from ..values.query import Hit, Query
 from ..values.records import Kind, Record, Scope, check_text
 from .common_words import weigh_words
-from .injections import LONGEST_LINE, Injection, MemoryLine, build_injection, check_budget, render_line
+from .injections import LONGEST_LINE, Injection, MemoryLine, build_injection, check_budget, render_line, unwrap
 from .shown_records import ShownRecords
 
 BUDGET = 600
@@ -38,7 +38,7 @@ _LONGEST_SHARE = 12.0  # what a prompt tells at most: more of a long one than th
 _LESSONS = frozenset({"decision", "correction", "preference", "remember", "fix"})
 _READ = 1500  # characters of a prompt that are looked at: what it is about stands at its beginning
 _CANDIDATES = 24
-_LOOKED_AT = 12  # of which so many are read
+_LOOKED_AT = 12  # of which these are read
 _FILE_HITS = 2
 _COMMAND = re.compile(r"\s*[/!#][\w:-]+\s*")
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
@@ -126,7 +126,7 @@ def _is_question(record: Record) -> bool:
 
 
 def _render(record: Record, words: tuple[str, ...]) -> MemoryLine:
-    text = record.text or record.title
+    text = unwrap(record.text or record.title)
     if record.title and record.title not in text[: len(record.title) + 20]:
         text = f"{record.title}: {text}"
     return render_line(record, find_snippet(text, words, LONGEST_LINE))

@@ -25,7 +25,7 @@ class SessionView:
     """What the agent of a session has in view."""
 
     session: str
-    shown: tuple[str, ...] = ()
+    records: tuple[str, ...] = ()
     """The ids of the records that it was shown, oldest first."""
     lost_until: float = 0.0
     """The time, since 1970, up to which it has lost what was said, by a compaction; 0 if there was none."""
@@ -33,7 +33,7 @@ class SessionView:
 
     def has(self, record: Record) -> bool:
         """Whether the agent has a record in view: it was shown, or is of the session itself and not lost."""
-        if record.id in self.shown:
+        if record.id in self.records:
             return True
         is_own = isinstance(record.data, dict) and record.data.get("session_id") == self.session
         return is_own and record.created_at.timestamp() >= self.lost_until
@@ -57,7 +57,7 @@ class ShownRecords:
         shown, lost = data.get("shown"), data.get("lost_until")
         return SessionView(
             session=self._session, version=0 if record is None else record.version,
-            shown=tuple(each for each in shown if isinstance(each, str)) if isinstance(shown, list) else (),
+            records=tuple(each for each in shown if isinstance(each, str)) if isinstance(shown, list) else (),
             lost_until=lost if isinstance(lost, float) else 0.0,
         )  # fmt: skip
 
@@ -67,8 +67,8 @@ class ShownRecords:
 
         def find_changes() -> list[Change]:
             view = self.load()
-            fresh[:] = [each for each in dict.fromkeys(ids) if each not in view.shown]
-            return [self._put([*view.shown, *fresh][-_MOST:], view.lost_until, view.version)] if fresh else []
+            fresh[:] = [each for each in dict.fromkeys(ids) if each not in view.records]
+            return [self._put([*view.records, *fresh][-_MOST:], view.lost_until, view.version)] if fresh else []
 
         self._engine.change(find_changes, busy=_BUSY)
         return fresh

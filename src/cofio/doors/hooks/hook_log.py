@@ -38,7 +38,7 @@ class HookRun:
 
 
 def append_run(run: HookRun) -> None:
-    """Add a run to the log, if it can be written: a hook has nobody to complain to."""
+    """Add a run to the log, if it can be written: a hook has no one to complain to."""
     folder = find_data_folder()
     if folder is None:
         return

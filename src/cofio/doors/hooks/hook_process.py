@@ -52,7 +52,7 @@ class _Work:
     is_done: threading.Event = field(default_factory=threading.Event)
 
     def report(self, outcome: Outcome) -> None:
-        """Let the answer go out: what the thread does after this, nobody waits for."""
+        """Let the answer go out: no one waits for what the thread does after this."""
         self.outcome = outcome
         self.is_done.set()
 
