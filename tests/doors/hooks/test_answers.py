@@ -98,11 +98,11 @@ def test_before_an_edit_what_is_known_of_that_file_is_told(host: Host) -> None:
     lesson = "Never edit schema.lock by hand; run make schema instead."
     transcript = host.write_transcript([("user", lesson), ("assistant", "Understood.")], session="earlier-2")
     host.fire("Stop", session="earlier-2", transcript_path=str(transcript)).check_silent()
-    edit = {"tool_name": "Edit", "tool_input": {"file_path": str(host.project / "db" / "schema.lock")}}
+    edit: dict[str, Any] = {"tool_name": "Edit", "tool_input": {"file_path": str(host.project / "db" / "schema.lock")}}
     told = host.fire("PreToolUse", **edit)
     assert "run make schema instead" in told.json["hookSpecificOutput"]["additionalContext"]
     host.fire("PreToolUse", **edit).check_silent()
-    other = {"tool_name": "Edit", "tool_input": {"file_path": str(host.project / "other.lock")}}
+    other: dict[str, Any] = {"tool_name": "Edit", "tool_input": {"file_path": str(host.project / "other.lock")}}
     host.fire("PreToolUse", **other).check_silent()
 
 
