@@ -36,6 +36,7 @@ PAGES = {
     },
     "What it remembers": {
         "extraction": "What conversations leave",
+        "transcripts": "What coding agents wrote",
         "model": "With a model",
         "content": "Documents and pictures",
         "knowledge": "Knowledge base",

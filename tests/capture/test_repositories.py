@@ -17,6 +17,8 @@ from cofio.capture.remotes import find_remote, normalize_remote
 from cofio.doors.rest.requests import CHARSET
 from cofio.values.errors import Invalid
 
+from .conftest import make_repository
+
 GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main"]
 
 
@@ -24,15 +26,6 @@ def run_git(folder: Path, *words: str) -> None:
     """Run git, with nobody's configuration."""
     empty = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "PATH": os.environ["PATH"]}
     subprocess.run([*GIT, "-C", str(folder), *words], check=True, capture_output=True, env=empty)
-
-
-def make_repository(folder: Path, remote: str | None = None) -> Path:
-    """Make a repository by hand, as git lays it out."""
-    (folder / ".git").mkdir(parents=True)
-    (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
-    config = f'[core]\n\tbare = false\n[remote "origin"]\n\turl = {remote}\n' if remote else "[core]\n\tbare = false\n"
-    (folder / ".git" / "config").write_text(config)
-    return folder
 
 
 SAME = [

@@ -16,6 +16,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from cofio import Engine, Json, Kind, Scope, Settings
+from cofio.capture import capture_transcript
 from cofio.config.address import StoreAddress
 from cofio.doors import threads
 from cofio.doors.animus.plugin import Server
@@ -169,6 +170,13 @@ def doors(capsys: pytest.CaptureFixture[str], folder: Path) -> Mapping[Door, Sen
         (folder / "chat.json").write_text(json.dumps([{"role": "user", "content": text}]))
         return run(store, capsys, "chat", "import", str(folder / "chat.json"))
 
+    def send_transcript(store: Path, text: str) -> str:
+        record = {"type": "user", "uuid": "u", "sessionId": "s", "cwd": str(folder), "message": {"content": text}}
+        (folder / "transcript.jsonl").write_text(json.dumps(record) + "\n")
+        with Engine.open(store) as engine:
+            capture_transcript(engine, "claude-code", folder / "transcript.jsonl")
+        return ""
+
     def send_product(store: Path, text: str) -> str:
         peer = Peer(folder / "peer")
         peer.write("deploys", text)
@@ -190,7 +198,8 @@ def doors(capsys: pytest.CaptureFixture[str], folder: Path) -> Mapping[Door, Sen
     return {
         "mcp": send_mcp, "memory_tool": send_memory_tool, "animus": send_animus, "cli": send_cli, "rest": send_rest,
         "page": send_page,
-        "chat_import": send_chat, "take_over": send_product, "vault": send_vault, "import": send_export,
+        "chat_import": send_chat, "capture": send_transcript, "take_over": send_product,
+        "vault": send_vault, "import": send_export,
         "checkpoints": send_checkpoints, "library": send_library,
     }  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 Messages, and how far the transcript was read, are stored in one transaction. So whenever it is cut off, nothing is lost
 and nothing comes twice: what was stored is not read again, and what was not stored is. A message is known by its id, so
-a transcript that was written anew adds only what is new in it.
+a transcript that was rewritten adds only what is new in it.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ from .positions import TranscriptMark, load_mark
 from .private_text import asks_to_skip, reads_memory, strip_injected, strip_private
 from .repositories import Repository, find_personal_project, find_repository, find_user
 from .shortening import MessageMaker
-from .transcripts.sources import Reading, Transcript, get_client, open_reading
 from .transcripts.transcript_messages import ReadCounts, TranscriptMessage
+from .transcripts.transcript_sources import Transcript, TranscriptReading, get_client, open_reading
 
 BATCH = 500  # messages that are stored in one transaction, and then carved
 HEAVY = 4_000_000  # characters after which a batch ends, however few its messages are
 _TRIES = 5
 _RECALLED = "(what was remembered)"
+_BEFORE = 40  # messages that tell what a session's next ones are about
 _LATEST = 50  # lessons of a session that a later turn may take back
 
 
@@ -101,7 +102,9 @@ class Capture:
     def __init__(self, engine: Engine, *, mirror: Mirror | None = None) -> None:
         self.engine = engine
         self.rules = CodingRules()
-        self.conversations = Conversations(engine, zone=engine.settings.zone, extractor=self.rules, mirror=mirror)
+        self.conversations = Conversations(
+            engine, zone=engine.settings.zone, extractor=self.rules, mirror=mirror, default_user=find_user()
+        )
         self._repositories: dict[tuple[str, str], Repository] = {}
 
     def take(
@@ -143,7 +146,12 @@ class _Intake:
     """One transcript on its way in."""
 
     def __init__(
-        self, capture: Capture, transcript: Transcript, mark: TranscriptMark, reading: Reading, cwd: Path | None
+        self,
+        capture: Capture,
+        transcript: Transcript,
+        mark: TranscriptMark,
+        reading: TranscriptReading,
+        cwd: Path | None,
     ) -> None:
         self.report = CaptureReport(counts=reading.counts)
         self._capture = capture
@@ -204,7 +212,7 @@ class _Intake:
             self._waiting.append((read.origin.session, self._maker.make(read, text)))
             self._weight += len(text)
 
-    def store(self, reading: Reading) -> None:
+    def store(self, reading: TranscriptReading) -> None:
         """Store the messages so far, and with the last of them how far the transcript was read."""
         position = reading.position
         sessions: dict[str, dict[str, Message]] = {}
@@ -249,22 +257,32 @@ class _Intake:
             waiting = self._capture.conversations.list_waiting(self._project, session)
             if waiting:
                 messages = [decode_message(each) for each in waiting]
-                self._capture.rules.prepare(messages, self._work)
+                # Of what waits, and not of what was just read: it may wait since a capture that was cut off.
+                work = WorkList(tasks=dict(self._mark.tasks))
+                work.follow(messages)
+                self._capture.rules.prepare(messages, work, self._list_before(session))
                 self.report.episodes += self._capture.conversations.carve(self._project, session, whole=whole)
 
-    def finish(self, reading: Reading) -> CaptureReport:
+    def _list_before(self, session: str) -> list[Message]:
+        """The last messages of a session that are carved already."""
+        home = self._project.owner("user", self._user)
+        of_it = Where("data.session_id", "=", session)
+        turns = self._engine.list(home, exact=True, kinds=(Kind.TURN,), filter=of_it, limit=_BEFORE, order="created")
+        return [decode_message(each) for each in reversed(turns)]
+
+    def finish(self, reading: TranscriptReading) -> CaptureReport:
         """Store and carve the rest; the report."""
         if self.report.reason:
             return self.report
         if self.report.repository is None and self._mark.project and self._mark.cwd:  # nothing was new
             self.report.repository = self._capture.find_repository(self._mark.cwd, self._mark.remote)
-        before = self._capture.rules.found
+        before = self._capture.rules.lesson_count
         if self._waiting or (self._mark.project and reading.position != self._begun):
             self.store(reading)
         if self._mark.project and self.report.repository is not None:
             self.carve(whole=True)
         self.report.masked = self._maker.masked
-        self.report.lessons = self._capture.rules.found - before
+        self.report.lessons = self._capture.rules.lesson_count - before
         return self.report
 
     @property

@@ -13,8 +13,8 @@ from ..values.changes import Put
 from ..values.records import Draft, Json, Kind
 from ..values.scopes import IMPORTS
 from .transcripts.line_reader import Position
-from .transcripts.sources import Transcript
 from .transcripts.transcript_messages import get_fields, get_text, parse_time
+from .transcripts.transcript_sources import Transcript
 
 SCOPE = IMPORTS / "transcripts"
 SOURCE = "capture"

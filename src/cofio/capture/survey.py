@@ -11,7 +11,7 @@ from ..engine.engine import Engine
 from ..values.errors import Invalid
 from .positions import TranscriptMark, load_mark, make_key
 from .repositories import Repository, find_repository
-from .transcripts.sources import CLIENTS, Transcript, find_transcripts, open_reading
+from .transcripts.transcript_sources import CLIENTS, Transcript, find_transcripts, open_reading
 
 _UNKNOWN = "a folder that is not known"
 

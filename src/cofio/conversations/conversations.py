@@ -41,10 +41,11 @@ class Conversations:
         extractor: Extractor | None = None,
         reader: Reader | None = None,
         mirror: Mirror | None = None,
+        default_user: str | None = None,
     ) -> None:
         """`zone` is where days begin and end, and the one that dates are told in; `reader` is a model, if any.
 
-        The `mirror` follows each change.
+        The `mirror` follows each change. `default_user` is whose memory a stretch goes to in which no user speaks.
         """
         self.engine = engine
         self._zone = zone
@@ -55,7 +56,9 @@ class Conversations:
             extractor = Rules()
         self._extractor = extractor
         self._refiner = Refiner(engine, extractor, zone, reader, mirror) if reader is not None else None
-        self._carver = Carver(engine, extractor, zone, refined=reader is not None, mirror=mirror)
+        self._carver = Carver(
+            engine, extractor, zone, refined=reader is not None, mirror=mirror, default_user=default_user
+        )
         self.deleter = MemoryDeleter(engine, extractor, mirror)
         self._locks = [threading.Lock() for _ in range(TURNS)]
 

@@ -49,14 +49,25 @@ class Carver:
     """Makes records of stretches."""
 
     def __init__(
-        self, engine: Engine, extractor: Extractor, zone: tzinfo, *, refined: bool = False, mirror: Mirror | None = None
+        self,
+        engine: Engine,
+        extractor: Extractor,
+        zone: tzinfo,
+        *,
+        refined: bool = False,
+        mirror: Mirror | None = None,
+        default_user: str | None = None,
     ) -> None:
-        """`refined`: a model is to refine what comes of a stretch, so a job for it is written with the rest."""
+        """`refined`: a model is to refine what comes of a stretch, so a job for it is written with the rest.
+
+        `default_user` is whose memory a stretch goes to in which no user speaks; without one it is the agent's.
+        """
         self._engine = engine
         self._extractor = extractor
         self._zone = zone
         self._refined = refined
         self._mirror = mirror
+        self._default_users = [] if default_user is None else [default_user]
 
     def store(self, project: Project, session: str, stretch: Stretch) -> None:
         """Write what a stretch gives.
@@ -64,7 +75,7 @@ class Carver:
         Raises:
             Conflict, NotFound: another process has changed one of its messages or owners meanwhile; nothing was done.
         """
-        users, agents = stretch.senders("user"), stretch.senders("assistant")
+        users, agents = stretch.senders("user") or self._default_users, stretch.senders("assistant")
         homes = [project.owner("user", user) for user in users]
 
         profile = {each for home in homes[:EVERYTHING] for each in self._list_profile_sentences(home)}

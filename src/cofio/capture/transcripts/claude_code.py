@@ -78,7 +78,7 @@ class ClaudeCodeParser:
         kind = get_text(record, "type")
         if kind not in ("user", "assistant"):
             if kind not in _PASSED:
-                counts.unknown[kind or "no type"] += 1
+                counts.unknown_types[kind or "no type"] += 1
             return
         if record.get("isMeta") is True or record.get("isCompactSummary") is True:
             return

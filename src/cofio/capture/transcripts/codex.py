@@ -75,7 +75,7 @@ class CodexParser:
             if (found := self._read_item(payload, record, counts)) is not None:
                 yield found
         elif kind not in _PASSED:
-            counts.unknown[kind or "no type"] += 1
+            counts.unknown_types[kind or "no type"] += 1
 
     def finish(self) -> Iterator[TranscriptMessage]:
         """No message is held back."""
@@ -122,7 +122,7 @@ class CodexParser:
                 has_failed=failed, origin=origin,
             )  # fmt: skip
         if kind not in _NO_MESSAGE:
-            counts.unknown[f"response_item {kind or 'without a type'}"] += 1
+            counts.unknown_types[f"response_item {kind or 'without a type'}"] += 1
         return None
 
 

@@ -74,7 +74,7 @@ class CopilotParser:
         elif kind == "tool.execution_complete":
             yield self._read_result(data, record)
         elif kind not in _PASSED and not kind.startswith(_PASSED_PREFIXES):
-            counts.unknown[kind or "no type"] += 1
+            counts.unknown_types[kind or "no type"] += 1
 
     def finish(self) -> Iterator[TranscriptMessage]:
         """No message is held back."""

@@ -97,7 +97,7 @@ class CursorParser:
         role, message = get_text(record, "role"), get_fields(record, "message")
         if role not in ("user", "assistant", "tool"):
             if get_text(record, "type") != "turn_ended":
-                counts.unknown[role or get_text(record, "type") or "no role"] += 1
+                counts.unknown_types[role or get_text(record, "type") or "no role"] += 1
             return
         content = message.get("content", record.get("content"))
         parts = get_list({"content": content}, "content")

@@ -84,11 +84,11 @@ class GeminiParser:
             if get_text(record, "type") in ("user", "gemini"):
                 self._messages[get_text(record, "id")] = record
             elif get_text(record, "type") not in _PASSED:
-                counts.unknown[get_text(record, "type") or "no type"] += 1
+                counts.unknown_types[get_text(record, "type") or "no type"] += 1
         elif "$set" in record or "sessionId" in record:
             self._set_fields(get_fields(record, "$set") or record)
         else:
-            counts.unknown["no type"] += 1
+            counts.unknown_types["no type"] += 1
         yield from ()
 
     def finish(self) -> Iterator[TranscriptMessage]:

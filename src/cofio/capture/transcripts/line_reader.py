@@ -26,7 +26,7 @@ class Position:
 
     offset: int = 0
     mark: str = ""
-    """A digest of bytes before the offset: a file without them was written anew, and is read from its beginning."""
+    """A digest of bytes before the offset: a file without them was rewritten, and is read from its beginning."""
     state: dict[str, Json] = field(default_factory=dict)
     """What the parser must know to go on."""
 

@@ -143,7 +143,7 @@ class OpenCodeReading:
                     origin=origin,
                 )  # fmt: skip
             elif kind not in _PASSED and kind not in ("text", "tool"):
-                self.counts.unknown[kind or "no type"] += 1
+                self.counts.unknown_types[kind or "no type"] += 1
 
 
 def _open(database: Path) -> sqlite3.Connection:

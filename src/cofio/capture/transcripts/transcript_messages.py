@@ -69,7 +69,7 @@ class ReadCounts:
     """What a reading has passed over."""
 
     records: int = 0
-    unknown: Counter[str] = field(default_factory=Counter)
+    unknown_types: Counter[str] = field(default_factory=Counter)
     """Records of types that are not known, by their type."""
     unreadable: int = 0
     """Lines that are no JSON object, or too long."""
@@ -81,7 +81,7 @@ class ReadCounts:
     def add(self, other: ReadCounts) -> None:
         """Add what another reading has counted."""
         self.records += other.records
-        self.unknown.update(other.unknown)
+        self.unknown_types.update(other.unknown_types)
         self.unreadable += other.unreadable
         self.torn += other.torn
         self.sidechain += other.sidechain

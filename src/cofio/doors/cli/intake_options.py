@@ -75,7 +75,7 @@ def _add_transcripts(commands: Commands) -> None:
     def add_verb(name_: str, help: str, example: str) -> Parser:
         verb = verbs.add(name_, help, example)
         verb.add_argument(
-            "clients", metavar="CLIENT", nargs="*", choices=(*CLIENTS, []), default=[],
+            "clients", metavar="CLIENT", nargs="*", choices=CLIENTS, default=[],
             help=f"whose transcripts: {', '.join(CLIENTS)} (default: all of them)",
         )  # fmt: skip
         return verb

@@ -66,7 +66,7 @@ class Parser(argparse.ArgumentParser):
         return f"there is no option {option}{f'; did you mean {suggestion}?' if suggestion else ''}"
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
-        if action.choices is None or value in action.choices:
+        if action.choices is None or value in action.choices or value == []:  # the last when none is given of many
             return
         if not isinstance(action, argparse._SubParsersAction):
             raise argparse.ArgumentError(action, refuse(str(value), "known", map(str, action.choices)))

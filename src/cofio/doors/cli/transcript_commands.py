@@ -21,7 +21,7 @@ from .terminal import Bar, choose_output, make_printable, note, print_json, rend
 if TYPE_CHECKING:
     from ...capture.capture import CaptureReport
     from ...capture.survey import SurveyLine
-    from ...capture.transcripts.sources import Transcript
+    from ...capture.transcripts.transcript_sources import Transcript
     from ...engine.engine import Engine
 
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
@@ -171,7 +171,7 @@ class _Totals:
     sidechain: int = 0
     torn: int = 0
     unreadable: int = 0
-    unknown: Counter[str] = field(default_factory=Counter)
+    unknown_types: Counter[str] = field(default_factory=Counter)
     passed: Counter[str] = field(default_factory=Counter)
     projects: set[str] = field(default_factory=set)
 
@@ -181,7 +181,7 @@ class _Totals:
         self.sidechain += counts.sidechain
         self.torn += counts.torn
         self.unreadable += counts.unreadable
-        self.unknown.update(counts.unknown)
+        self.unknown_types.update(counts.unknown_types)
         if report.reason:
             self.passed[report.reason] += 1
             return
@@ -202,7 +202,7 @@ def _report(args: Namespace, total: _Totals) -> None:
     message += f", as {render_count(total.episodes, 'episode')}" if total.episodes else ""
     message += f" with {render_count(total.lessons, 'lesson')}" if total.lessons else ""
     passed: dict[str, Json] = dict(total.passed)
-    unknown: dict[str, Json] = dict(total.unknown)
+    unknown: dict[str, Json] = dict(total.unknown_types)
     choose_output(as_json=args.json).print_done(
         message, messages=total.messages, transcripts=total.transcripts, repositories=len(total.projects),
         present=total.present, episodes=total.episodes, lessons=total.lessons, masked=total.masked,
@@ -216,7 +216,11 @@ def _report(args: Namespace, total: _Totals) -> None:
         (total.sidechain, "message", "between agents left out"),
         (total.unreadable, "line", "could not be read"),
         (total.torn, "last line", "not finished yet"),
-        (total.unknown.total(), "record", f"of types that are not known: {', '.join([*total.unknown][:5])}"),
+        (
+            total.unknown_types.total(),
+            "record",
+            f"of types that are not known: {', '.join([*total.unknown_types][:5])}",
+        ),
     )
     for count, noun, what in told:
         if count:

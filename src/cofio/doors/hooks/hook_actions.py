@@ -118,7 +118,7 @@ def _find_transcript(client: str, event: HookEvent) -> Path | None:
     """Where the client keeps what was said: as it says, or else where it usually does, by the session's name."""
     if event.transcript:
         return Path(event.transcript)
-    from ...capture.transcripts.sources import find_transcripts
+    from ...capture.transcripts.transcript_sources import find_transcripts
 
     named = (each.path for each in find_transcripts(client) if event.session in (each.part, *_list_names(each.path)))
     return next(named, None)

@@ -62,7 +62,7 @@ class Transcript:
     changed_at: datetime
 
 
-class Reading(Protocol):
+class TranscriptReading(Protocol):
     """A transcript that is being read."""
 
     counts: ReadCounts
@@ -153,7 +153,7 @@ def _find_sessions(client: str) -> Iterator[Transcript]:
         yield Transcript(client=client, path=database, part=session, size=size, changed_at=from_millis(changed))
 
 
-def open_reading(transcript: Transcript, position: Position) -> Reading:
+def open_reading(transcript: Transcript, position: Position) -> TranscriptReading:
     """Begin to read a transcript after a position."""
     known = get_client(transcript.client)
     if known.parser is None:

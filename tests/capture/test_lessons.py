@@ -1,0 +1,246 @@
+"""What is said in a session that is worth telling in a later one, by rules."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from cofio.capture.command_runs import WorkList, find_fixes
+from cofio.capture.lessons import find_lessons, is_personal
+from cofio.capture.private_text import asks_to_skip, strip_injected, strip_private
+from cofio.extract.extractor import Call, Message
+from cofio.text.fence import fence, tag_lines
+
+from .made import START, Step, run, say, use, user
+
+
+def tell(*steps: Step) -> list[Message]:
+    """The messages of a script."""
+    messages: list[Message] = []
+    for number, step in enumerate(steps):
+        at = START + timedelta(seconds=number)
+        if step.kind == "run":
+            call = Call(id=f"c{number}", name=step.tool, arguments=json.dumps(step.arguments))
+            messages.append(Message(id=f"m{number}", sender="agent", role="assistant", at=at, calls=(call,)))
+            text = f"Exit code 1\n{step.result}" if step.failed else step.result
+            messages.append(Message(id=f"r{number}", sender="tool", role="tool", at=at, text=text, answers=call.id))
+        else:
+            role, sender = ("user", "sam") if step.kind == "user" else ("assistant", "agent")
+            messages.append(Message(id=f"m{number}", sender=sender, role=role, at=at, text=step.text))  # type: ignore[arg-type]  # one of two roles
+    return messages
+
+
+def list_lessons(*steps: Step) -> list[tuple[str, str]]:
+    """The label and the text of each lesson."""
+    return [(each.label, each.text) for each in find_lessons(tell(*steps))]
+
+
+DONE = say("Done.")
+
+
+@pytest.mark.requirement("lessons.decision")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Let's use PostgreSQL for the queue because SQLite locks.",
+        "ok, let's go with the second one",
+        "We decided to store all times as UTC.",
+        "Decision: no ORM in this service.",
+        "We'll keep the old parser, since clients depend on it.",
+        "Use tabs in the Makefile because make needs them.",
+    ],
+)
+def test_a_decision_is_kept_with_its_reason(text: str) -> None:
+    assert list_lessons(user(f"Thanks for the plan. {text}")) == [("decision", text)]
+
+
+@pytest.mark.requirement("lessons.decision")
+def test_a_reason_in_the_next_sentence_belongs_to_the_decision() -> None:
+    told = "We decided to store times as UTC. Because of the summer time."
+    assert list_lessons(user(told)) == [("decision", told)]
+
+
+@pytest.mark.requirement("lessons.decision")
+def test_an_agents_decision_counts_only_with_its_reason() -> None:
+    reasoned = "I chose tantivy because FTS5 is slower."
+    assert list_lessons(user("Go on."), say(f"{reasoned} I went with blue.")) == [
+        ("decision", f"The agent: {reasoned}")
+    ]
+
+
+@pytest.mark.requirement("lessons.correction")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no, use pnpm", "No. Use pnpm.", "nope - the port is 8080", "that's wrong, the port is 8080",
+        "don't use mocks, use the real database", "I said in the test folder", "you forgot the changelog",
+        "stop adding comments everywhere", "actually, the file is in src/hull", "wrong branch, it must be main",
+    ],
+)  # fmt: skip
+def test_a_correction_is_told_with_what_it_corrects(text: str) -> None:
+    assert list_lessons(user("Install it."), run("npm install"), DONE, user(text)) == [
+        ("correction", f"{text} (after `npm install`)")
+    ]
+
+
+@pytest.mark.requirement("lessons.correction")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "no problem", "No worries, go on", "no, what does it do?", "that's right", "great, thanks", "nothing else",
+        "no need to hurry", "yes please", "```\nno, use pnpm\n```", "> no, use pnpm", "Is it wrong?",
+    ],
+)  # fmt: skip
+def test_what_is_no_correction_is_none(text: str) -> None:
+    assert list_lessons(user("Install it."), DONE, user(text)) == []
+
+
+@pytest.mark.requirement("lessons.correction")
+def test_the_first_prompt_corrects_nobody() -> None:
+    assert list_lessons(user("No tests run on main. Find out why.")) == []
+
+
+@pytest.mark.requirement("lessons.preference")
+@pytest.mark.parametrize(
+    ("text", "personal"),
+    [
+        ("Always run make check before a commit.", False),
+        ("I prefer tabs over spaces.", True),
+        ("I prefer tabs in this repository.", False),
+        ("From now on write the tests first.", False),
+        ("In this project we never mock the database.", False),
+        ("I always want short answers.", True),
+    ],
+)
+def test_a_preference_is_the_users_own_or_the_repositorys(text: str, personal: bool) -> None:
+    assert list_lessons(user(text)) == [("preference", text)]
+    assert is_personal(text) == personal
+
+
+@pytest.mark.requirement("lessons.preference")
+@pytest.mark.parametrize("text", ["It never works on Windows.", "Why does it always fail?", "never mind"])
+def test_a_complaint_is_no_preference(text: str) -> None:
+    assert list_lessons(user(text)) == []
+
+
+@pytest.mark.requirement("lessons.withdrawn")
+@pytest.mark.parametrize(
+    "text",
+    ["never mind", "Actually, scratch that.", "no wait, forget that", "on second thought, no", "undo that please"],
+)
+def test_what_the_next_turn_takes_back_is_no_fact(text: str) -> None:
+    assert list_lessons(user("Let's use MongoDB for this."), DONE, user(text)) == []
+    assert list_lessons(user("Let's use MongoDB for this."), DONE, user("Go on."), DONE, user(text)) != []
+
+
+@pytest.mark.requirement("lessons.withdrawn")
+def test_what_is_not_to_be_used_any_more_is_no_fact() -> None:
+    told = list_lessons(user("Let's use npm."), DONE, user("Go on."), DONE, user("use pnpm instead of npm"))
+    assert told == [("correction", "use pnpm instead of npm")]
+
+
+@pytest.mark.requirement("lessons.withdrawn")
+def test_a_decision_of_the_agent_that_its_user_turns_down_is_no_fact() -> None:
+    told = list_lessons(user("Store it."), say("I chose MongoDB because it is fast."), user("no, use PostgreSQL"))
+    assert told == [("correction", "no, use PostgreSQL")]
+
+
+@pytest.mark.requirement("lessons.remember")
+def test_a_mark_has_the_rest_of_its_line_remembered() -> None:
+    told = list_lessons(user("Fix it.\n#remember the staging host is boats-3\nThen go on. #REMEMBER: port 8080"))
+    assert told == [("remember", "the staging host is boats-3"), ("remember", "port 8080")]
+    assert list_lessons(user("See issue#remember and #remembered, and #remember")) == []
+
+
+@pytest.mark.requirement("lessons.fix")
+def test_a_command_that_passes_after_a_change_teaches_a_fix() -> None:
+    messages = tell(
+        user("Run the tests."),
+        run("pytest tests/test_hull.py", "ImportError: no module named sail", failed=True),
+        run("pip install sail"),
+        use("Edit", file_path="src/hull.py", old_string="a", new_string="b"),
+        run("cat src/hull.py"),
+        run("pytest tests/test_hull.py -q", "1 passed"),
+    )
+    (fix,) = find_fixes(messages)
+    assert fix.label == "fix"
+    assert fix.text == (
+        "`pytest tests/test_hull.py` failed: exit code 1: ImportError: no module named sail. After `pip install sail`"
+        " and changing src/hull.py it passed as `pytest tests/test_hull.py -q`."
+    )
+    assert fix.messages == ("m1", "m5")
+
+
+@pytest.mark.requirement("lessons.fix")
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [run("pytest", "boom", failed=True), run("pytest", "1 passed")],  # it was flaky
+        [run("pytest", "boom", failed=True), use("Edit", file_path="a.py"), run("ls", "a.py")],
+        [run("grep x y", "", failed=True), use("Edit", file_path="a.py"), run("grep x y", "x")],
+        [run("npm test", "boom", failed=True), use("Edit", file_path="a.js"), run("npm run lint", "clean")],
+    ],
+)
+def test_what_changed_nothing_or_ran_something_else_is_no_fix(steps: Sequence[Step]) -> None:
+    assert [*find_fixes(tell(*steps))] == []
+
+
+@pytest.mark.requirement("lessons.todo")
+@pytest.mark.parametrize(
+    ("tool", "field", "name"),
+    [("TodoWrite", "todos", "content"), ("update_plan", "plan", "step"), ("write_todos", "todos", "description")],
+)
+def test_the_work_that_a_list_leaves_undone_is_open(tool: str, field: str, name: str) -> None:
+    def write(*statuses: str) -> Step:
+        listed = [{name: f"part {n}", "status": each} for n, each in enumerate(statuses)]
+        return Step("run", tool, "ok", False, tool, {field: listed})
+
+    work = WorkList()
+    work.follow(tell(user("Do it."), write("pending", "pending"), write("completed", "in_progress")))
+    assert [each.text for each in work.list_lessons()] == ["To do: part 1"]
+    assert work.done == ["part 0"]
+    work.follow(tell(write("completed", "completed")))
+    assert work.list_lessons() == []
+
+
+@pytest.mark.requirement("lessons.todo")
+def test_tasks_that_are_changed_one_by_one_are_followed() -> None:
+    work = WorkList()
+    work.follow(
+        tell(
+            use("TaskCreate", "Task #1 created successfully: hull", subject="paint the hull", description="red"),
+            use("TaskCreate", "Task #2 created successfully: sail", subject="mend the sail", description=""),
+            use("TaskUpdate", "Updated task #1 status", taskId="1", status="completed"),
+        )
+    )
+    assert work.open == ["mend the sail"]
+    again = WorkList(tasks=work.tasks)
+    again.follow(tell(use("TaskUpdate", "Updated task #2", taskId="2", status="completed")))
+    assert again.open == []
+    assert again.done == ["mend the sail"]
+
+
+@pytest.mark.requirement("private.marks")
+def test_what_is_marked_as_private_is_cut_out() -> None:
+    assert strip_private("a <private>b</private> c <PRIVATE>d\ne</PRIVATE> f") == "a  c  f"
+    assert strip_private("a <private>b") == "a "
+    assert asks_to_skip("please fix it #skip")
+    assert not asks_to_skip("see a#skip, #skipped and <private>#skip</private>")
+
+
+@pytest.mark.requirement("private.injected")
+@pytest.mark.parametrize(
+    "block",
+    [
+        tag_lines(['{"text": "The boat is red."}']),
+        fence("The boat is red.", "Between the lines marked {mark} is memory."),
+        "<system-reminder>\nThe boat is red.\n</system-reminder>",
+        "<hook_context>The boat is red.</hook_context>",
+    ],
+)
+def test_what_was_put_into_a_prompt_is_taken_out_again(block: str) -> None:
+    assert strip_injected(f"Paint it.\n{block}\nBlue, please.").split() == ["Paint", "it.", "Blue,", "please."]
+    assert strip_injected("if a <<< b: pass") == "if a <<< b: pass"
