@@ -59,12 +59,11 @@ def test_a_full_disk_means_silence(host: Host) -> None:
 @pytest.mark.parametrize(
     "content",
     [
-        b"", b"garbage", b"[]", b"null", b"{", b"\xff\xfe\x00", b'{"hook_event_name": "UserPromptSubmit"}',
-        b'{"hook_event_name": 7, "session_id": [], "cwd": {}}', b"[" * 100_000,
+        b"", b"garbage", b"[" * 100_000, b'{"hook_event_name": 7, "session_id": [], "cwd": {}}',
         b'{"hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": "relative\\u0000", "prompt": "x y z"}',
         b'{"hook_event_name": "PostToolUse", "session_id": "s", "cwd": "/"}',
     ],
-    ids=range(11),
+    ids=range(6),
 )  # fmt: skip
 def test_input_that_is_none_of_ours_means_silence(host: Host, content: bytes) -> None:
     host.run("claude-code", content=content).check_silent()
@@ -98,7 +97,7 @@ def test_a_client_that_never_closes_its_end_gets_its_answer(host: Host) -> None:
 
 
 @pytest.mark.requirement("safe.exit")
-@pytest.mark.parametrize("words", [(), ("nobody",), ("--store",), ("claude-code", "--nothing"), ("-x", "claude-code")])
+@pytest.mark.parametrize("words", [(), ("nobody",), ("claude-code", "--nothing", "--store")])
 def test_wrong_usage_is_no_exit_code_2(host: Host, words: tuple[str, ...]) -> None:
     host.run(*words).check_silent()
 
@@ -125,7 +124,7 @@ def test_past_its_budget_it_ends_with_nothing(host: Host) -> None:
 
 
 @pytest.mark.requirement("safe.off")
-@pytest.mark.parametrize("value", ["off", "OFF", "0", "false"])
+@pytest.mark.parametrize("value", ["off", "0"])
 def test_it_can_be_turned_off(host: Host, value: str) -> None:
     host.variables["COFIO_HOOKS"] = value
     host.fire("UserPromptSubmit", prompt=PROMPT).check_silent()

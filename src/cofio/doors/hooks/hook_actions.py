@@ -47,7 +47,7 @@ def act(client: str, event: HookEvent, store: str | None, report: Callable[[Outc
         # No model is loaded or fetched by a hook: who opens the memory next makes the vectors.
         settings = replace(load_settings(address), background=False, embedder="none")
         with Engine.open(address, settings=settings) as engine:
-            outcome = _act(engine, client, event, repository)
+            outcome = _act(_Session(engine, address.home, client, event, repository))
             if outcome.text:
                 report(outcome)
         report(outcome)
@@ -55,63 +55,84 @@ def act(client: str, event: HookEvent, store: str | None, report: Callable[[Outc
         report(Outcome(sort="failed", note=str(error)))
 
 
-def _act(engine: Engine, client: str, event: HookEvent, repository: Repository) -> Outcome:
-    scopes = [repository.scope, user_scope()]
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """An event, with the memory and the repository that it is about."""
+
+    engine: Engine
+    home: Path
+    client: str
+    event: HookEvent
+    repository: Repository
+
+    @property
+    def scopes(self) -> list[Scope]:
+        """What the agent may be told of."""
+        return [self.repository.scope, user_scope()]
+
+
+def _act(session: _Session) -> Outcome:
+    engine, event, scopes = session.engine, session.event, session.scopes
     match event.moment:
         case Moment.START:
-            return _start(engine, event, repository, scopes)
+            return _start(session)
         case Moment.PROMPT:
             from ...capture.recall import recall
 
-            return _tell(recall(engine, event.prompt, scopes, session=event.session), repository)
+            return _tell(recall(engine, event.prompt, scopes, session=event.session), session)
         case Moment.EDIT:
             from ...capture.recall import recall_file
 
-            return _tell(recall_file(engine, event.file, scopes, session=event.session), repository)
+            return _tell(recall_file(engine, event.file, scopes, session=event.session), session)
         case Moment.COMPACT:
             from ...capture.recall import restart
 
-            outcome = _capture(engine, client, event, repository)
+            outcome = _capture(session)
             restart(engine, scopes, event.session)
             return outcome
-    return _capture(engine, client, event, repository)
+    return _capture(session)
 
 
-def _start(engine: Engine, event: HookEvent, repository: Repository, scopes: list[Scope]) -> Outcome:
+def _start(session: _Session) -> Outcome:
     from ...capture.digest import brief
     from ...capture.recall import recall, restart
 
+    engine, event, scopes, name = session.engine, session.event, session.scopes, session.repository.name
     if event.source == "resume":  # what it was told before comes back with it
-        return Outcome(sort="nothing", repository=repository.name)
+        return Outcome(sort="nothing", repository=name)
     if event.source in ("compact", "clear"):
         restart(engine, scopes, event.session)
-    injection = brief(engine, scopes, session=event.session, name=repository.name)
+    injection = brief(engine, scopes, session=event.session, name=name)
     if not event.prompt:
-        return _tell(injection, repository)
+        return _tell(injection, session)
     hits = recall(engine, event.prompt, scopes, session=event.session)  # there is no other chance at some clients
     both = "\n".join(each.text for each in (injection, hits) if each)
     tokens = injection.tokens + hits.tokens
     records = len(injection.records) + len(hits.records)
     sort = "added" if both else "nothing"
-    return Outcome(sort=sort, repository=repository.name, text=both, tokens=tokens, records=records)
+    return Outcome(sort=sort, repository=name, text=both, tokens=tokens, records=records)
 
 
-def _tell(injection: Injection, repository: Repository) -> Outcome:
+def _tell(injection: Injection, session: _Session) -> Outcome:
     return Outcome(
-        sort="added" if injection else "nothing", repository=repository.name, text=injection.text,
+        sort="added" if injection else "nothing", repository=session.repository.name, text=injection.text,
         tokens=injection.tokens, records=len(injection.records),
     )  # fmt: skip
 
 
-def _capture(engine: Engine, client: str, event: HookEvent, repository: Repository) -> Outcome:
+def _capture(session: _Session) -> Outcome:
     from ...capture.capture import capture_transcript
+    from ...vault.lifecycle import use_vault
 
+    engine, client, event, name = session.engine, session.client, session.event, session.repository.name
     path = _find_transcript(client, event)
     if path is None:
-        return Outcome(sort="nothing", repository=repository.name, note="the client named no transcript")
-    report = capture_transcript(engine, client, path, event.session, Path(event.folder) if event.folder else None)
+        return Outcome(sort="nothing", repository=name, note="the client named no transcript")
+    folder = Path(event.folder) if event.folder else None
+    with use_vault(engine, session.home, engine.settings) as vault:
+        report = capture_transcript(engine, client, path, event.session, folder, mirror=vault)
     sort = "captured" if report.messages else "off" if report.reason == "opted out" else "nothing"
-    return Outcome(sort=sort, repository=repository.name, records=report.messages, note=report.reason)
+    return Outcome(sort=sort, repository=name, records=report.messages, note=report.reason)
 
 
 def _find_transcript(client: str, event: HookEvent) -> Path | None:
