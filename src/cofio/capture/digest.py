@@ -10,7 +10,7 @@ from ..engine.engine import Engine
 from ..text.tokenizer import split_query, split_words
 from ..values.query import Where
 from ..values.records import Json, Kind, Record, Scope
-from .injections import Injection, MemoryLine, build_injection, check_budget, render_line, unwrap
+from .injections import Injection, MemoryLine, are_alike, build_injection, check_budget, render_line, unwrap
 from .shown_records import ShownRecords
 
 BUDGET = 1500
@@ -86,7 +86,7 @@ def _drop_alike(records: Iterable[Record], told: list[set[str]]) -> Iterable[Rec
     """The records, less those that say what one before them says; newer ones come first."""
     for record in records:
         words = set(split_query(record.text or record.title))
-        if any(len(words & other) >= 0.8 * min(len(words), len(other)) for other in told):
+        if any(are_alike(words, other) for other in told):
             continue
         told.append(words)
         yield record

@@ -18,8 +18,17 @@ from ..text.tokenizer import find_snippet, split_query, split_words
 from ..values.query import Hit, Query
 from ..values.records import Kind, Record, Scope, check_text
 from .common_words import weigh_words
-from .injections import LONGEST_LINE, Injection, MemoryLine, build_injection, check_budget, render_line, unwrap
-from .shown_records import ShownRecords
+from .injections import (
+    LONGEST_LINE,
+    Injection,
+    MemoryLine,
+    are_alike,
+    build_injection,
+    check_budget,
+    render_line,
+    unwrap,
+)
+from .shown_records import SessionView, ShownRecords
 
 BUDGET = 600
 """The tokens that a prompt's reminders may cost."""
@@ -40,6 +49,7 @@ _READ = 1500  # characters of a prompt that are looked at: what it is about stan
 _CANDIDATES = 24
 _LOOKED_AT = 12  # of which these are read
 _FILE_HITS = 2
+_COMPARED = 100  # records that were shown last, with which new ones are compared
 _COMMAND = re.compile(r"\s*[/!#][\w:-]+\s*")
 _CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 
@@ -63,7 +73,8 @@ def recall(engine: Engine, prompt: str, scopes: Sequence[Scope], *, session: str
     hits = [hit for scope in scopes for hit in _search(engine, text, scope) if not view.has(hit.record)]
     hits.sort(key=lambda hit: -hit.score)
     lines = [line for hit in hits[:_LOOKED_AT] if (line := _judge(hit.record, words)) is not None]
-    return _show(shown, _merge_echoes(lines)[:MOST_HITS], budget)
+    fresh = _merge_echoes(lines, _list_shown_words(engine, view))
+    return _show(shown, fresh[:MOST_HITS], budget)
 
 
 def recall_file(engine: Engine, path: str, scopes: Sequence[Scope], *, session: str, budget: int = BUDGET) -> Injection:
@@ -88,7 +99,9 @@ def recall_file(engine: Engine, path: str, scopes: Sequence[Scope], *, session: 
         )
         if named.search(f"{hit.record.title} {hit.record.text}") and not view.has(hit.record)
     ]
-    return _show(shown, [_render(record, split_query(name)) for record in records[:_FILE_HITS]], budget)
+    lines = [_render(record, split_query(name)) for record in records]
+    fresh = _merge_echoes(lines, _list_shown_words(engine, view))
+    return _show(shown, fresh[:_FILE_HITS], budget)
 
 
 def restart(engine: Engine, scopes: Sequence[Scope], session: str) -> None:
@@ -142,16 +155,26 @@ def _search(engine: Engine, text: str, scope: Scope) -> Iterable[Hit]:
     return engine.search(Query(text, scope=scope, kinds=KINDS, mode="keyword", limit=_CANDIDATES, floor=0.0))
 
 
-def _merge_echoes(lines: Iterable[MemoryLine]) -> list[MemoryLine]:
-    """The lines, those with the words of one before joined to it: a message is also a fact, and kept by all who heard
-    it."""
+def _merge_echoes(lines: Iterable[MemoryLine], shown: Sequence[set[str]]) -> list[MemoryLine]:
+    """The lines that say something new: less those with the words of what was shown, or of a line before them.
+
+    A message is also a fact, and is kept by all who heard it.
+    """
     merged: list[tuple[set[str], MemoryLine]] = []
     for line in lines:
         words = set(split_query(line.text))
+        if any(are_alike(words, known) for known in shown):
+            continue
         for at, (known, first) in enumerate(merged):
-            if len(words & known) >= 0.8 * min(len(words), len(known)):
+            if are_alike(words, known):
                 merged[at] = known, replace(first, echoes=(*first.echoes, line.record))
                 break
         else:
             merged.append((words, line))
     return [line for _, line in merged]
+
+
+def _list_shown_words(engine: Engine, view: SessionView) -> list[set[str]]:
+    """The words of the last records that a session was shown."""
+    records = engine.read_many(view.records[-_COMPARED:])
+    return [set(split_query(unwrap(record.text or record.title))) for record in records if record is not None]

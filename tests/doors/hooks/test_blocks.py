@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio import Engine, Invalid, Scope
+from cofio import Engine, Invalid, Kind, Scope
 from cofio.capture.injections import MemoryLine, build_injection
 from cofio.extract.rules.messages.recalled_text import strip_blocks
 from cofio.library import AgentMemory
@@ -75,6 +75,19 @@ def test_a_program_can_remind_its_agent_as_hooks_do(tmp_path: Path) -> None:
         assert RETRIES in memory.recall(PROMPT, "one").text
         assert memory.brief(session="two").records == digest.records
         assert not memory.recall(PROMPT, "two")
+
+
+@pytest.mark.requirement("prompt.once")
+def test_what_was_told_is_not_told_again_in_another_record(tmp_path: Path) -> None:
+    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+        memory = AgentMemory(engine, Scope("shop"))
+        engine.write(Scope("shop"), text="Done.", tags=["decision"])
+        engine.write(Scope("shop"), text=RETRIES, tags=["decision"])
+        engine.write(Scope("shop"), text=f'Ann said: "{RETRIES}"', kind=Kind.FACT)
+        assert len(memory.brief(session="one").records) == 2
+        assert not memory.recall(PROMPT, "one")
+        engine.write(Scope("shop"), text="How the gateway fails over is done by the uploader itself, in retry.py.")
+        assert "retry.py" in memory.recall(PROMPT, "one").text
 
 
 @pytest.mark.requirement("place.repository")

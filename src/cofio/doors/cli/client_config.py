@@ -102,7 +102,7 @@ def merge_json(text: str, names: Sequence[str], entry: Mapping[str, Json], *, ne
         else:
             merged = _Document(text, where).set(names, dict(entry))
         expected = {**(current if isinstance(current, dict) else {}), **entry}
-        same = canonicalize(read_json(merged.text, where)) == canonicalize(_set_in(before, names, expected))
+        same = canonicalize(read_json(merged.text, where)) == canonicalize(set_in(before, names, expected))
     except RecursionError:
         same = False
     if not same:
@@ -285,12 +285,12 @@ def _has_line_break(text: str) -> bool:
     return "\n" in text or "\r" in text
 
 
-def _set_in(value: Json, names: Sequence[str], entry: Json) -> Json:
+def set_in(value: Json, names: Sequence[str], entry: Json) -> Json:
     """The value with the entry where `names` lead to."""
     if not names:
         return entry
     members = dict(value) if isinstance(value, dict) else {}
-    return {**members, names[0]: _set_in(members.get(names[0]), names[1:], entry)}
+    return {**members, names[0]: set_in(members.get(names[0]), names[1:], entry)}
 
 
 def _find_differences(current: Mapping[str, object], entry: Mapping[str, T]) -> dict[str, T]:

@@ -157,9 +157,7 @@ def _build_cursor(command: str) -> Entries:
 def _build_gemini(command: str) -> Entries:
     quick = _build_group(command, 1000 * _QUICK, name="cofio")
     slow = _build_group(command, 1000 * _SLOW, name="cofio")
-    return dict.fromkeys(("SessionStart", "BeforeAgent"), quick) | dict.fromkeys(
-        ("PreCompress", "AfterAgent", "SessionEnd"), slow
-    )
+    return dict.fromkeys(("SessionStart", "BeforeAgent"), quick) | dict.fromkeys(("AfterAgent", "SessionEnd"), slow)
 
 
 def _build_copilot(command: str) -> Entries:

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from ...values.errors import Invalid
 from ...values.records import Json
-from .client_config import blank_comments, canonicalize, dump, find_member, merge_json, read_json
+from .client_config import blank_comments, canonicalize, dump, find_member, merge_json, read_json, set_in
 
 _BOM = "\ufeff"
 _REFUSAL = "cannot be changed without changing something else in it; please edit it by hand"
@@ -43,7 +43,7 @@ def add_element(text: str, names: Sequence[str], element: Json, *, where: str) -
         raise Invalid(where, f"its {'.'.join(names)} is not a list; nothing was changed")
     bom = _BOM if text.startswith(_BOM) else ""
     after = bom + _insert(text.removeprefix(_BOM), names, element)
-    _check(after, _replace_at(before, names, [*current, element]), where)
+    _check(after, set_in(before, names, [*current, element]), where)
     return after
 
 
@@ -66,7 +66,7 @@ def remove_elements(text: str, names: Sequence[str], is_meant: Callable[[Json], 
     for at in reversed(meant):
         body = _cut(body, [*names, at])
     left = [element for at, element in enumerate(current) if at not in meant]
-    expected = _replace_at(before, names, left)
+    expected = set_in(before, names, left)
     for depth in range(len(names), 0, -1):
         if find_member(expected, names[:depth]) not in ([], {}):
             break
@@ -85,13 +85,6 @@ def _nest(names: Sequence[str], value: Json) -> Json:
     for name in reversed(names):
         value = {name: value}
     return value
-
-
-def _replace_at(document: Json, names: Sequence[str], value: Json) -> Json:
-    if not names:
-        return value
-    members = document if isinstance(document, dict) else {}
-    return {**members, names[0]: _replace_at(members.get(names[0]), names[1:], value)}
 
 
 def _remove_at(document: Json, names: Sequence[str]) -> Json:

@@ -132,11 +132,12 @@ HOOK_CLIENTS: Mapping[str, HookClient] = {
             },
             answer=lambda event, text: {"additional_context": text}, heard=frozenset({Moment.START}),
         ),
+        # Its PreCompress fires at every prompt, whether anything is compressed or not.
         HookClient(
             name="gemini",
             events={
-                "SessionStart": Moment.START, "BeforeAgent": Moment.PROMPT, "PreCompress": Moment.COMPACT,
-                "AfterAgent": Moment.STOP, "SessionEnd": Moment.END,
+                "SessionStart": Moment.START, "BeforeAgent": Moment.PROMPT, "AfterAgent": Moment.STOP,
+                "SessionEnd": Moment.END,
             },
             answer=_answer_specifically, heard=frozenset({Moment.START, Moment.PROMPT}),
         ),
