@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cofio.capture import find_transcript
 from cofio.capture.transcripts.line_reader import LONGEST, Position
 from cofio.capture.transcripts.transcript_messages import ReadCounts, TranscriptMessage
 from cofio.capture.transcripts.transcript_sources import (
@@ -349,3 +350,14 @@ def test_a_variable_moves_a_clients_folder(
     folder = find_file(client, tmp_path).relative_to(tmp_path).parts[0]
     monkeypatch.setenv(variable, str(tmp_path if client == "gemini" else tmp_path / folder))
     assert len([*find_transcripts(client)]) == 1
+
+
+@pytest.mark.requirement("formats.read")
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_session_is_found_by_its_name(client: str, home: Path, boats: Path) -> None:
+    assert find_transcript(client, SESSION) is None
+    path = write_transcript(client, home, SCRIPT, boats)
+    assert find_transcript(client, SESSION) == path
+    if client != "opencode":  # all of whose sessions are in one file
+        assert find_transcript(client, "99999999-2222-4333-8444-555555555555") is None
+        assert find_transcript(client, "") is None

@@ -8,8 +8,9 @@ from .repositories import Repository, find_repository, user_scope
 
 if TYPE_CHECKING:
     from .capture import CaptureReport, capture_transcript
+    from .transcripts.transcript_sources import find_transcript
 
-__all__ = ["CaptureReport", "Repository", "capture_transcript", "find_repository", "user_scope"]
+__all__ = ["CaptureReport", "Repository", "capture_transcript", "find_repository", "find_transcript", "user_scope"]
 
 
 def __getattr__(name: str) -> object:
@@ -18,4 +19,8 @@ def __getattr__(name: str) -> object:
         from . import capture
 
         return getattr(capture, name)
+    if name == "find_transcript":
+        from .transcripts.transcript_sources import find_transcript
+
+        return find_transcript
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

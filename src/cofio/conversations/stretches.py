@@ -222,10 +222,9 @@ class _StretchWriter:
         known = self.engine.list(home, exact=True, kinds=(Kind.CASE,), limit=CASES, order="created")
         skills = self.engine.list(home, exact=True, kinds=(Kind.SKILL,), limit=CASES)
         groups: list[_CaseGroup] = []
+        others = [(record, decode_case(record)) for record in known]
         for key, case in fresh:
-            alike = {
-                public_id(record): record for record in known if self.extractor.are_alike(case, decode_case(record))
-            }
+            alike = {public_id(record): record for record, other in others if self.extractor.are_alike(case, other)}
             ranked = sorted(skills, key=lambda skill: -len(alike.keys() & set(list_source_cases(skill))))
             old = ranked[0] if ranked and alike.keys() & set(list_source_cases(ranked[0])) else None
             group = next((each for each in groups if each.accepts(case, old, self.extractor)), None)

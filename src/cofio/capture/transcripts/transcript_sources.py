@@ -153,6 +153,24 @@ def _find_sessions(client: str) -> Iterator[Transcript]:
         yield Transcript(client=client, path=database, part=session, size=size, changed_at=from_millis(changed))
 
 
+def find_transcript(client: str, session: str) -> Path | None:
+    """The file that holds a client's session, for a hook that is told no more than the session's name; None for none.
+
+    Raises:
+        Invalid: there is no such client.
+    """
+    known = get_client(client)
+    if known.find_files is None:
+        database = opencode.find_database()
+        return database if database.is_file() else None
+    # Gemini's files have the first part of the name; the others have all of it, or are in a folder of that name.
+    wanted = session[:8] if client == "gemini" else session
+    named = (
+        path for path in known.find_files() if wanted in (path.stem, path.parent.name) or path.stem.endswith(wanted)
+    )
+    return next(named, None) if wanted else None
+
+
 def open_reading(transcript: Transcript, position: Position) -> TranscriptReading:
     """Begin to read a transcript after a position."""
     known = get_client(transcript.client)
