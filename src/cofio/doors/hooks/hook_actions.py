@@ -122,29 +122,15 @@ def _tell(injection: Injection, session: _Session) -> Outcome:
 
 def _capture(session: _Session) -> Outcome:
     from ...capture.capture import capture_transcript
+    from ...capture.transcripts.transcript_sources import find_transcript
     from ...vault.lifecycle import use_vault
 
     engine, client, event, name = session.engine, session.client, session.event, session.repository.name
-    path = _find_transcript(client, event)
+    path = Path(event.transcript) if event.transcript else find_transcript(client, event.session)
     if path is None:
-        return Outcome(sort="nothing", repository=name, note="the client named no transcript")
+        return Outcome(sort="nothing", repository=name, note="there is no transcript of the session")
     folder = Path(event.folder) if event.folder else None
     with use_vault(engine, session.home, engine.settings) as vault:
         report = capture_transcript(engine, client, path, event.session, folder, mirror=vault)
     sort = "captured" if report.messages else "off" if report.reason == "opted out" else "nothing"
     return Outcome(sort=sort, repository=name, records=report.messages, note=report.reason)
-
-
-def _find_transcript(client: str, event: HookEvent) -> Path | None:
-    """Where the client keeps what was said: as it says, or else where it usually does, by the session's name."""
-    if event.transcript:
-        return Path(event.transcript)
-    from ...capture.transcripts.transcript_sources import find_transcripts
-
-    named = (each.path for each in find_transcripts(client) if event.session in (each.part, *_list_names(each.path)))
-    return next(named, None)
-
-
-def _list_names(path: Path) -> list[str]:
-    """The names that a session may have by the path of its transcript."""
-    return [path.stem, path.stem[-36:], path.parent.name]
