@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import random
+import resource
 import statistics
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from cofio import Engine, Settings
 from cofio.capture.capture import capture_transcript
@@ -37,6 +39,13 @@ SETTINGS = Settings(embedder="none", background=False, sync="normal")
 SAME = 0.6  # of the words of a turn that what was told must hold, to be that turn
 FLOOR = "python -c pass"
 EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "Stop")
+
+
+class Taken(NamedTuple):
+    """What a process took, in milliseconds: by the clock, and of a processor."""
+
+    wall: float
+    worked: float
 
 
 @dataclass(slots=True)
@@ -111,9 +120,9 @@ def tells(text: str, turn: str) -> bool:
     return any(len(words.intersection(split_query(line))) >= SAME * len(words) for line in text.splitlines())
 
 
-def measure_times(home: Path, folder: Path, transcript: Path, rounds: int) -> dict[str, list[float]]:
+def measure_times(home: Path, folder: Path, transcript: Path, rounds: int) -> dict[str, list[Taken]]:
     """Milliseconds of each event's process, and of an empty one, in turns."""
-    found: dict[str, list[float]] = {FLOOR: [], **{event: [] for event in EVENTS}}
+    found: dict[str, list[Taken]] = {FLOOR: [], **{event: [] for event in EVENTS}}
     environment = {"PATH": os.environ["PATH"], "HOME": str(home), "COFIO_HOOKS_PATIENCE": "10"}
     for number in range(rounds):
         found[FLOOR].append(run([sys.executable, "-c", "pass"], b"", folder, environment))
@@ -142,14 +151,16 @@ def extend(transcript: Path, number: int, folder: Path) -> None:
             file.write(json.dumps(line) + "\n")
 
 
-def run(command: Sequence[str], content: bytes, folder: Path, environment: dict[str, str]) -> float:
-    """How long a process takes, from its start until it has ended."""
-    began = time.perf_counter()
+def run(command: Sequence[str], content: bytes, folder: Path, environment: dict[str, str]) -> Taken:
+    """How long a process takes from its start until it has ended, and how much of that a processor worked for it."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, input=content, cwd=folder, env=environment, capture_output=True, check=True)
-    return (time.perf_counter() - began) * 1000
+    wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    worked = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Taken(wall * 1000, worked * 1000)
 
 
-def render(quality: Quality, times: dict[str, list[float]]) -> Iterator[str]:
+def render(quality: Quality, times: dict[str, list[Taken]]) -> Iterator[str]:
     """The page of results, line by line."""
     share = 100 / quality.prompts
     yield "# Hooks"
@@ -168,15 +179,18 @@ def render(quality: Quality, times: dict[str, list[float]]) -> Iterator[str]:
     yield "Without hooks, each of these figures is 0. The floors of `capture/recall.py` were chosen with these prompts"
     yield "in view, which were written before there was anything to be measured."
     yield ""
-    yield "| process | p50 ms | p99 ms | added p50 ms | added p99 ms |"
-    yield "|---|---:|---:|---:|---:|"
-    base = times[FLOOR]
+    yield "| process | p50 ms | p99 ms | added p50 ms | added p99 ms | processor p50 ms |"
+    yield "|---|---:|---:|---:|---:|---:|"
+    base = statistics.median(taken.wall for taken in times[FLOOR])
     for name, values in times.items():
-        added = [value - statistics.median(base) for value in values]
-        cells = [find_share(values, 50), find_share(values, 99), find_share(added, 50), find_share(added, 99)]
-        shown = [f"{cell:.0f}" for cell in cells[: 2 if name == FLOOR else 4]] + ["", ""] * (name == FLOOR)
-        yield f"| {name} | {' | '.join(shown)} |"
+        walls = [taken.wall for taken in values]
+        p50, p99 = find_share(walls, 50), find_share(walls, 99)
+        added = "| " if name == FLOOR else f"{p50 - base:.0f} | {p99 - base:.0f}"
+        worked = statistics.median(taken.worked for taken in values)
+        yield f"| {name} | {p50:.0f} | {p99:.0f} | {added} | {worked:.0f} |"
     yield ""
+    load = os.getloadavg()[0]
+    yield f"The machine had {load:.1f} processes that wanted one of its {os.cpu_count()} cores in the last minute, these included."
     yield "The first is the floor: an empty process of the same Python. A hook of a prompt ends by itself after 150 ms,"
     yield "and one of a start after 300; here they were given ten seconds, so that the figures show what they take."
 
