@@ -189,8 +189,7 @@ def render(quality: Quality, times: dict[str, list[Taken]]) -> Iterator[str]:
         worked = statistics.median(taken.worked for taken in values)
         yield f"| {name} | {p50:.0f} | {p99:.0f} | {added} | {worked:.0f} |"
     yield ""
-    load = os.getloadavg()[0]
-    yield f"The machine had {load:.1f} processes that wanted one of its {os.cpu_count()} cores in the last minute, these included."
+    yield f"{os.getloadavg()[0]:.1f} processes, these included, wanted one of the {os.cpu_count()} cores meanwhile."
     yield "The first is the floor: an empty process of the same Python. A hook of a prompt ends by itself after 150 ms,"
     yield "and one of a start after 300; here they were given ten seconds, so that the figures show what they take."
 

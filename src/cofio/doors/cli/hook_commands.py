@@ -236,9 +236,10 @@ def _print_client(client: Json) -> None:
         assert isinstance(each, dict)
         assert isinstance(each["outcomes"], dict)
         outcomes = ", ".join(f"{count} {name}" for name, count in each["outcomes"].items())
+        runs = "1 run" if each["runs"] == 1 else f"{each['runs']} runs"
         print(
-            f"  {each['event']}: {each['runs']} runs, last {each['last']}; {outcomes}; "
-            f"{each['median_ms']} ms, at most {each['p99_ms']} ms of 99 in 100; {each['tokens']} tokens added"
+            f"  {each['event']}: {runs}, last {each['last']}; {outcomes}; {each['median_ms']} ms"
+            f" (99 of 100 within {each['p99_ms']} ms); {each['tokens']} tokens added"
         )
     if client["last_failure"]:
         print(f"  last trouble: {client['last_failure']}")
