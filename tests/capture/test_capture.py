@@ -316,3 +316,19 @@ def test_a_long_transcript_is_stored_in_batches(memory: Engine, home: Path, boat
     turns = [each for each in list_all(memory) if each.kind is Kind.TURN]
     assert len(turns) == 1200
     assert not memory.list(find_repository(boats).scope / "session", limit=10)
+
+
+@pytest.mark.requirement("capture.path")
+@pytest.mark.folder_only("how it is cut is the same on every backend")
+def test_an_episode_begins_with_a_prompt_and_tells_what_was_said(memory: Engine, home: Path, boats: Path) -> None:
+    turn = [user("Mend the mast."), *[run(f"make mast{n}") for n in range(40)], say("The mast is mended.")]
+    capture(memory, home, [*turn, *turn, *turn], boats)
+    episodes = memory.list(find_repository(boats).user_scope, kinds=(Kind.EPISODE,), limit=10)
+    assert len(episodes) == 3
+    for each in episodes:
+        assert "Mend the mast." in each.text
+        assert "used Bash" not in each.text
+    long = [user("Paint."), *[run(f"paint{n}") for n in range(300)], say("Painted.")]
+    capture(memory, home, long, boats, first=len(turn) * 3)
+    turns = memory.list(find_repository(boats).scope, kinds=(Kind.TURN,), limit=1000)
+    assert len(turns) == 3 * 82 + 602

@@ -77,7 +77,8 @@ def test_an_agents_decision_counts_only_with_its_reason() -> None:
     [
         "no, use pnpm", "No. Use pnpm.", "nope - the port is 8080", "that's wrong, the port is 8080",
         "don't use mocks, use the real database", "I said in the test folder", "you forgot the changelog",
-        "stop adding comments everywhere", "actually, the file is in src/hull", "wrong branch, it must be main",
+        "stop adding comments everywhere", "No, wait: don't use sleep in tests.",
+        "actually, the file is in src/hull", "wrong branch, it must be main",
     ],
 )  # fmt: skip
 def test_a_correction_is_told_with_what_it_corrects(text: str) -> None:
@@ -96,6 +97,12 @@ def test_a_correction_is_told_with_what_it_corrects(text: str) -> None:
 )  # fmt: skip
 def test_what_is_no_correction_is_none(text: str) -> None:
     assert list_lessons(user("Install it."), DONE, user(text)) == []
+
+
+@pytest.mark.requirement("lessons.correction")
+def test_a_kind_word_may_come_before_a_correction() -> None:
+    told = list_lessons(user("Install it."), DONE, user("Good. But thanks. Don't use npm. No other news."))
+    assert told == [("correction", "Don't use npm. No other news.")]
 
 
 @pytest.mark.requirement("lessons.correction")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -361,3 +362,19 @@ def test_a_session_is_found_by_its_name(client: str, home: Path, boats: Path) ->
     if client != "opencode":  # all of whose sessions are in one file
         assert find_transcript(client, "99999999-2222-4333-8444-555555555555") is None
         assert find_transcript(client, "") is None
+
+
+@pytest.mark.requirement("formats.torn")
+def test_an_answer_that_opencode_is_still_writing_is_read_when_it_is_whole(home: Path, boats: Path) -> None:
+    path = write_opencode(home, SCRIPT, boats)
+    with sqlite3.connect(path) as rows:
+        (last, data) = rows.execute("SELECT id, data FROM message ORDER BY time_created DESC LIMIT 1").fetchone()
+        open_message = {"role": "assistant", "time": {"created": json.loads(data)["time"]["created"]}}
+        rows.execute("UPDATE message SET data = ? WHERE id = ?", (json.dumps(open_message), last))
+    before, reading = read_file("opencode", path)
+    assert len(before) == 5
+    with rows:
+        rows.execute("UPDATE message SET data = ?, time_updated = time_updated + 9 WHERE id = ?", (data, last))
+    rows.close()
+    after, _ = read_file("opencode", path, reading.position)
+    assert [each.text for each in after if each.id == last] == [SCRIPT[3].text]

@@ -7,7 +7,7 @@ a transcript that was rewritten adds only what is new in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -44,6 +44,7 @@ BATCH = 500  # messages that are stored in one transaction, and then carved
 HEAVY = 4_000_000  # characters after which a batch ends, however few its messages are
 _TRIES = 5
 _RECALLED = "(what was remembered)"
+_ROUNDS = 100  # in each of which as many messages are carved as a list holds
 _BEFORE = 40  # messages that tell what a session's next ones are about
 _LATEST = 50  # lessons of a session that a later turn may take back
 
@@ -89,10 +90,8 @@ def capture_transcript(
         OSError: the transcript cannot be read.
         Unavailable: the memory cannot be read or written.
     """
-    get_client(client)
-    transcript = Transcript(client=client, path=path, part=session_id or "", changed_at=datetime.now(UTC))
-    if client != "opencode":
-        transcript = Transcript(client=client, path=path, changed_at=transcript.changed_at)
+    part = session_id or "" if get_client(client).parser is None else ""
+    transcript = Transcript(client=client, path=path, part=part, changed_at=datetime.now(UTC))
     return Capture(memory, mirror=mirror).take(transcript, cwd=cwd)
 
 
@@ -107,10 +106,8 @@ class Capture:
         )
         self._repositories: dict[tuple[str, str], Repository] = {}
 
-    def take(
-        self, transcript: Transcript, *, cwd: Path | None = None, progress: Callable[[int], None] | None = None
-    ) -> CaptureReport:
-        """Store what is new in a transcript; `progress` is told on the way how many messages are done.
+    def take(self, transcript: Transcript, *, cwd: Path | None = None) -> CaptureReport:
+        """Store what is new in a transcript; `cwd` counts where it does not say in which folder its session began.
 
         Raises:
             OSError: the transcript cannot be read.
@@ -126,8 +123,6 @@ class Capture:
             if intake.is_full:
                 intake.store(reading)
                 intake.carve(whole=False)
-                if progress is not None:
-                    progress(intake.report.messages + intake.report.present)
         return intake.finish(reading)
 
     def find_repository(self, cwd: str, remote: str) -> Repository | None:
@@ -170,6 +165,7 @@ class _Intake:
         self._waiting: list[tuple[str, Message]] = []
         self._weight = 0
         self._begun = reading.position
+        self._lessons_before = capture.rules.lesson_count
         self._touched: dict[str, None] = dict.fromkeys(mark.sessions)
 
     @property
@@ -254,8 +250,10 @@ class _Intake:
     def carve(self, *, whole: bool) -> None:
         """Make episodes, facts, cases and lessons of what is stored."""
         for session in self._touched:
-            waiting = self._capture.conversations.list_waiting(self._project, session)
-            if waiting:
+            for _ in range(_ROUNDS if whole else 1):
+                waiting = self._capture.conversations.list_waiting(self._project, session)
+                if not waiting:
+                    break
                 messages = [decode_message(each) for each in waiting]
                 # Of what waits, and not of what was just read: it may wait since a capture that was cut off.
                 work = WorkList(tasks=dict(self._mark.tasks))
@@ -276,13 +274,12 @@ class _Intake:
             return self.report
         if self.report.repository is None and self._mark.project and self._mark.cwd:  # nothing was new
             self.report.repository = self._capture.find_repository(self._mark.cwd, self._mark.remote)
-        before = self._capture.rules.lesson_count
         if self._waiting or (self._mark.project and reading.position != self._begun):
             self.store(reading)
         if self._mark.project and self.report.repository is not None:
             self.carve(whole=True)
         self.report.masked = self._maker.masked
-        self.report.lessons = self._capture.rules.lesson_count - before
+        self.report.lessons = self._capture.rules.lesson_count - self._lessons_before
         return self.report
 
     @property

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import tzinfo
+from itertools import pairwise
 
 from ..extract.extractor import Extraction, Fact, Message, Recalled
 from ..extract.rules import Rules
+from ..extract.rules.agent_runs.cases import find_cases
 from .command_runs import WorkList, find_fixes
 from .lessons import Lesson, find_lessons
+
+_MOST = 120  # messages of a stretch of several turns
+_LONGEST = 400  # and of one of a single turn
 
 
 class CodingRules(Rules):
@@ -30,9 +35,33 @@ class CodingRules(Rules):
         found = [*find_lessons(everything), *find_fixes(everything)]
         self._lessons = [each for each in found if each.messages[-1] not in known] + work.list_lessons()
 
+    def find_boundaries(self, messages: Sequence[Message], zone: tzinfo) -> list[int]:
+        """Return the indexes at which to cut, ascending: each before a prompt, as what is said tells.
+
+        Tool calls, of which a turn can have hundreds, do not count as talk. A turn that is longer than a stretch may be
+        is cut as in any conversation.
+        """
+        spoken = [at for at, message in enumerate(messages) if _is_spoken(message)]
+        wanted = {spoken[cut] for cut in super().find_boundaries([messages[at] for at in spoken], zone)}
+        starts = [at for at, message in enumerate(messages) if message.role == "user" and at]
+        cuts: list[int] = []
+        begin = 0
+        for start, end in pairwise([0, *starts, len(messages)]):
+            if start and (end - begin > _MOST or any(start <= cut < end for cut in wanted)):
+                cuts.append(start)
+                begin = start
+            if end - begin > _LONGEST:
+                cuts += [begin + cut for cut in super().find_boundaries(messages[begin:end], zone)]
+                begin = cuts[-1] if cuts else begin
+        return cuts
+
     def extract(self, messages: Sequence[Message], zone: tzinfo, recalled: Recalled) -> Extraction:
-        """What one stretch holds, with those of the lessons that end in it."""
-        extraction = super().extract(messages, zone, recalled)
+        """What one stretch holds, with those of the lessons that end in it.
+
+        It is retold without its tool calls: those are what cases are made of.
+        """
+        spoken = [replace(message, calls=()) for message in messages if _is_spoken(message)]
+        extraction = replace(super().extract(spoken, zone, recalled), cases=tuple(find_cases(messages, zone)))
         here = {message.id for message in messages}
         lessons = [each for each in self._lessons if each.messages[-1] in here and not recalled(each.text)]
         self.lesson_count += len(lessons)
@@ -42,3 +71,7 @@ class CodingRules(Rules):
         }
         others = [fact for fact in extraction.facts if fact.text not in facts]
         return replace(extraction, facts=(*facts.values(), *others))
+
+
+def _is_spoken(message: Message) -> bool:
+    return message.role != "tool" and bool(message.text.strip())

@@ -169,8 +169,10 @@ def _read_prompt(message: Message, text: str, turn: int, acted: Message | None, 
         yield _make(REMEMBER, remembered, message, turn)
     counts = dict.fromkeys(LABELS, 0)
     sentences = [*split_sentences(text)]
+    words = 0
     for number, sentence in enumerate(sentences):
-        label = _judge(sentence, is_first=number == 0, is_answer=is_answer)
+        label = _judge(sentence, is_early=words <= _SHORT, is_answer=is_answer)
+        words += len(sentence.split())
         if label is None or counts[label] == _MOST:
             continue
         counts[label] += 1
@@ -181,11 +183,11 @@ def _read_prompt(message: Message, text: str, turn: int, acted: Message | None, 
         yield _make(label, f"{sentence[:_LONGEST]}{context}", message, turn)
 
 
-def _judge(sentence: str, *, is_first: bool, is_answer: bool) -> str | None:
-    """What sort of lesson a user's sentence is; None for most."""
+def _judge(sentence: str, *, is_early: bool, is_answer: bool) -> str | None:
+    """What sort of lesson a user's sentence is; None for most. `is_early`: at most a "Good." was said before it."""
     if sentence.rstrip("\"') ").endswith("?") or _REMEMBERS.search(sentence):
         return None
-    if is_answer and is_first and _is_correction(sentence):
+    if is_answer and is_early and _is_correction(sentence):
         return CORRECTION
     if _PREFERS.search(sentence) and not _STATES.search(sentence):
         return PREFERENCE

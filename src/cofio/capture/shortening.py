@@ -21,6 +21,7 @@ from .transcripts.transcript_messages import TranscriptCall, TranscriptMessage, 
 PROMPT = 20_000  # characters of what a user or an assistant says
 RESULT, FAILURE = 300, 1_000  # and of a tool's result, at each end
 COMMAND, ARGUMENT = 1_000, 300  # and of an argument
+_SKEW = timedelta(minutes=1)  # by which the times of a transcript may go back
 _MOST = 24  # arguments of a call, and entries of a list
 _DEEPEST = 5
 _COMMANDS = frozenset({"command", "cmd", "script", "query", "file_path", "path", "pattern", "url"})
@@ -55,7 +56,7 @@ class MessageMaker:
         self.masked += admitted is not values
         told = cast("list[Json]", admitted["arguments"])
         at = read.at or self.last_at
-        if at <= self.last_at:
+        if self.last_at - _SKEW < at <= self.last_at:  # what is much earlier is read again, from the beginning
             at = self.last_at + timedelta(milliseconds=1)
         self.last_at = at
         return Message(

@@ -76,8 +76,13 @@ class OpenCodeReading:
         """
         with closing(_open(self.database)) as rows:
             about = _query(rows, "SELECT directory, parent_id, time_updated FROM session WHERE id = ?", self.session)
-            newest = _query(rows, "SELECT max(time_updated), count(*) FROM part WHERE session_id = ?", self.session)
-            mark = f"{newest[0][0]}-{newest[0][1]}" if newest else ""
+            newest = _query(
+                rows,
+                "SELECT max(time_updated), count(*) FROM part WHERE session_id = ?1"
+                " UNION ALL SELECT max(time_updated), count(*) FROM message WHERE session_id = ?1",
+                self.session,
+            )
+            mark = "-".join(str(value) for row in newest for value in row)
             if not about or mark == self.position.mark:
                 return
             messages = _query(

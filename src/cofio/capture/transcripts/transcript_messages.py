@@ -23,6 +23,7 @@ from ...values.times import from_millis
 Fields = Mapping[str, Json]
 WINDOW = 8_000  # characters at either end of a tool's result that are looked at
 SEVERAL_BREAKS = "\n\n"
+_LATEST = 9000  # a later year leaves no room for what comes after
 _MILLISECONDS = 100_000_000_000  # a number from here on is in milliseconds
 
 
@@ -129,6 +130,8 @@ def parse_time(value: object) -> datetime | None:
         else:
             return None
         check_time("time", read)
+        if read.year > _LATEST:
+            return None
     except (ValueError, OverflowError, Invalid):
         return None
     return read
