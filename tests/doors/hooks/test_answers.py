@@ -80,6 +80,12 @@ def test_a_prompt_that_nothing_bears_on_gets_nothing(host: Host, prompt: str) ->
     assert host.log()[-1]["outcome"] == "nothing"
 
 
+@pytest.mark.requirement("prompt.recall")
+def test_a_prompt_may_be_long_and_hold_anything(host: Host) -> None:
+    prompt = PROMPT + "\0\ud800\n```\n" + "x = 1\n" * 400_000
+    assert RETRIES.encode() in host.fire("UserPromptSubmit", prompt=prompt).out
+
+
 @pytest.mark.requirement("compact.again")
 def test_after_a_compaction_what_was_lost_is_told_again(host: Host) -> None:
     transcript = host.write_transcript(

@@ -15,6 +15,8 @@ from ...values.records import Json
 
 LONGEST_NAME = 4096
 """Characters of a session's name or a path."""
+LONGEST_PROMPT = 20_000
+"""Characters of a prompt that are looked at; more say no more of what it is about."""
 
 
 class Moment(StrEnum):
@@ -68,7 +70,7 @@ class HookClient:
             return None
         return HookEvent(
             moment=moment, name=name, session=session, folder=_find_folder(payload),
-            prompt=_find_text(payload, "prompt", "initial_prompt", "initialPrompt"),
+            prompt=_make_storable(_find_text(payload, "prompt", "initial_prompt", "initialPrompt")[:LONGEST_PROMPT]),
             file=_find_file(payload.get("tool_input")),
             transcript=_find_text(payload, "transcript_path", "transcriptPath"),
             source=_find_text(payload, "source"),
@@ -84,6 +86,11 @@ class HookClient:
 
 def _find_text(payload: Mapping[str, object], *names: str) -> str:
     return next((value for name in names if isinstance(value := payload.get(name), str) and value), "")
+
+
+def _make_storable(text: str) -> str:
+    """A text with a sign for what cannot be looked for: halves of characters, and NUL."""
+    return text.encode("utf-8", "replace").decode().replace("\0", " ")
 
 
 def _find_folder(payload: Mapping[str, object]) -> str:

@@ -37,6 +37,7 @@ BUDGETS: Mapping[Moment, float] = {
 """Seconds from the start of the process. What a capture has not read by then is read the next time."""
 MOST_INPUT = 8 << 20  # bytes of a client's JSON
 _INPUT_SECONDS = 1.0  # that a client may take to write it
+_FAILURE_SECONDS = 0.1  # that a thread which failed may take to say why
 _PIECE = 1 << 16
 
 
@@ -71,11 +72,14 @@ def run_hook(words: Sequence[str]) -> int:
         return 0
     work = _Work(client=client)
     threading.excepthook = lambda crash: _note_failure(work, crash)
-    threading.Thread(target=_do, args=(work, store, event), daemon=True).start()
+    thread = threading.Thread(target=_do, args=(work, store, event), daemon=True)
+    thread.start()
     with suppress(KeyboardInterrupt):
         work.is_read.wait(_INPUT_SECONDS)
         if work.event is not None:
             work.is_done.wait(max(0.0, began + _find_budget(work.event.moment) - time.perf_counter()))
+        if work.is_done.is_set() and work.outcome is None:
+            thread.join(_FAILURE_SECONDS)
     outcome = work.outcome
     if outcome is not None and work.event is not None and answer is not None:
         with suppress(OSError):
