@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, timedelta
+from itertools import pairwise
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from cofio.capture.coding_rules import CodingRules
 from cofio.capture.command_runs import WorkList, find_fixes
 from cofio.capture.lessons import find_lessons, is_personal
 from cofio.capture.private_text import asks_to_skip, strip_injected, strip_private
@@ -251,3 +255,25 @@ def test_what_is_marked_as_private_is_cut_out() -> None:
 def test_what_was_put_into_a_prompt_is_taken_out_again(block: str) -> None:
     assert strip_injected(f"Paint it.\n{block}\nBlue, please.").split() == ["Paint", "it.", "Blue,", "please."]
     assert strip_injected("if a <<< b: pass") == "if a <<< b: pass"
+
+
+@pytest.mark.requirement("capture.path")
+@settings(max_examples=25)
+@given(st.lists(st.sampled_from("uuaaccccc"), max_size=300), st.integers(0, 500))
+def test_a_session_is_cut_before_prompts_or_within_a_turn_that_is_too_long(roles: list[str], calls: int) -> None:
+    steps = {"u": user("Mend the mast of the boat."), "a": say("It is mended."), "c": run("make")}
+    messages = tell(*(steps[role] for role in roles), *[steps["c"]] * calls)
+    cuts = CodingRules().find_boundaries(messages, UTC)
+    assert cuts == sorted(set(cuts))
+    assert all(0 < cut < len(messages) for cut in cuts)
+    prompts = [at for at, message in enumerate(messages) if message.role == "user"]
+    longest = max((end - begin for begin, end in pairwise([0, *prompts, len(messages)])), default=0)
+    assert longest > 400 or set(cuts) <= set(prompts)
+
+
+@pytest.mark.requirement("capture.path")
+def test_every_turn_of_a_stretch_can_be_a_case() -> None:
+    turns = [(user(f"Fix the leak in cabin {n}."), run(f"make cabin{n}"), say("Fixed.")) for n in range(12)]
+    messages = tell(*(step for turn in turns for step in turn))
+    extraction = CodingRules().extract(messages, UTC, lambda _: False)
+    assert len(extraction.cases) == 12

@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import tzinfo
 from itertools import pairwise
 
-from ..extract.extractor import Extraction, Fact, Message, Recalled
+from ..extract.extractor import Case, Extraction, Fact, Message, Recalled
 from ..extract.rules import Rules
-from ..extract.rules.agent_runs.cases import find_cases
+from ..extract.rules.agent_runs.cases import MOST_CASES, find_cases
 from .command_runs import WorkList, find_fixes
 from .lessons import Lesson, find_lessons
 
@@ -61,7 +61,7 @@ class CodingRules(Rules):
         It is retold without its tool calls: those are what cases are made of.
         """
         spoken = [replace(message, calls=()) for message in messages if _is_spoken(message)]
-        extraction = replace(super().extract(spoken, zone, recalled), cases=tuple(find_cases(messages, zone)))
+        extraction = replace(super().extract(spoken, zone, recalled), cases=_list_cases(messages, zone))
         here = {message.id for message in messages}
         lessons = [each for each in self._lessons if each.messages[-1] in here and not recalled(each.text)]
         self.lesson_count += len(lessons)
@@ -71,6 +71,13 @@ class CodingRules(Rules):
         }
         others = [fact for fact in extraction.facts if fact.text not in facts]
         return replace(extraction, facts=(*facts.values(), *others))
+
+
+def _list_cases(messages: Sequence[Message], zone: tzinfo) -> tuple[Case, ...]:
+    """The cases of all turns, some turns at a time; with them goes the prompt that follows, which judges the last."""
+    starts = [at for at, message in enumerate(messages) if message.role == "user"]
+    edges = [0, *starts[MOST_CASES::MOST_CASES], len(messages)]
+    return tuple(case for begin, end in pairwise(edges) for case in find_cases(messages[begin : end + 1], zone))
 
 
 def _is_spoken(message: Message) -> bool:
