@@ -44,6 +44,7 @@ bench: .venv/.model .venv/.dev
 	@$(BIN)/python -m benchmarks.model
 	@$(BIN)/python -m benchmarks.checkpoints
 	@$(BIN)/python -m benchmarks.install
+	@$(BIN)/python -m benchmarks.hooks
 	@$(BIN)/python -m benchmarks.postgres --sizes 20000 100000
 
 torture: .venv/.model .venv/.dev .strace/installed .pgbouncer/installed .chromium/installed

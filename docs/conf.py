@@ -21,6 +21,7 @@ PAGES = {
         "systems": "Systems",
     },
     "Doors": {
+        "hooks": "Hooks",
         "mcp": "MCP",
         "rest": "REST",
         "../clients/typescript/README": "TypeScript client",

@@ -141,6 +141,8 @@ FOLDER_ONLY = {
     "doors/cli/test_skill.py": "files of other programs; no store is opened",
     "doors/cli/test_tokens.py": "the file of tokens",
     "doors/cli/test_trust.py": "whether the files of a folder that came from elsewhere count",
+    "doors/cli/test_hooks.py": "the files of other programs, and the log of hooks",
+    "doors/hooks": "processes that find the user's own memory, which is in a folder; doors/rest has both verbs on both",
     "doors/mcp/clients": "clients of others, which start servers of their own; test_sdk.py beside it has both",
     "doors/serve/test_limits.py": "who is let in, which is decided before the store is asked",
     "doors/test_hostile_repository.py": "what a folder that came from elsewhere can do",

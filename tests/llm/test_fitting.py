@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.llm.token_counts import CUT, count_tokens, fit, trim
+from cofio.text.token_counts import CUT, count_tokens, fit, trim
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=400)
 

@@ -18,7 +18,7 @@ from cofio.extract.extractor import Call, Case, Entry, Extraction, Message, Skil
 from cofio.extract.profiles import merge_entries
 from cofio.extract.rules import Rules
 from cofio.llm import Model, ModelExtractor, Prompts
-from cofio.llm.token_counts import count_tokens
+from cofio.text.token_counts import count_tokens
 from cofio.values.errors import Unavailable
 from cofio.values.records import Json
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import marshal
-import tempfile
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -37,6 +36,8 @@ def spool(read: Callable[[], Generator[T]], folder: Path | None) -> Iterator[T]:
                         first.append(data)
                         continue
                     if file is None:
+                        import tempfile  # not free, and few processes come here
+
                         file = stack.enter_context(tempfile.TemporaryFile(dir=folder and str(folder)))
                     file.write(len(data).to_bytes(_LENGTH) + data)
                     count += 1

@@ -19,9 +19,11 @@ HINT = (
 
 def suggest_model(text: str, embedder: str | None, found: Candidates) -> list[str]:
     """Return the hint, where a question is not in English and neither its words nor its vector found anything."""
+    if embedder is None or not found.semantic:
+        return []
     from ..embed.minilm import ID
 
-    if embedder != ID or not found.semantic or max(found.semantic.values()) >= LOW_COSINE:
+    if embedder != ID or max(found.semantic.values()) >= LOW_COSINE:
         return []
     if max((match.relevance for match in found.keyword.values()), default=0.0) >= LOW_RELEVANCE:
         return []

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .agent_memory import AgentMemory
     from .checkpointer import BaseCheckpointer, CheckpointerCapabilities
     from .cofio_store import CofioStore
     from .compactor import LLMCompactor
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     )
 
 _HOMES = {
+    "agent_memory": ("AgentMemory",),
     "checkpointer": ("BaseCheckpointer", "CheckpointerCapabilities"),
     "cofio_store": ("CofioStore",),
     "compactor": ("LLMCompactor",),
@@ -71,6 +73,7 @@ _HOMES = {
 }  # fmt: skip
 
 __all__ = [
+    "AgentMemory",
     "AgentState", "BackendCapabilities", "BaseCheckpointer", "BaseMemoryManager", "BaseStore", "CheckpointMetadata",
     "CheckpointerCapabilities", "CofioCheckpointer", "CofioStore", "ConversationManager", "DeltaCheckpoint",
     "DeltaCheckpointer", "DeltaStorage", "ExtractFn", "FileCheckpointer", "HTTPCheckpointer", "InMemoryDeltaStorage",

@@ -136,7 +136,7 @@ def _ask_model(model: Model, messages: Sequence[Message], known: Sequence[Memory
     from ..llm.prompts.loader import fence_text
     from ..llm.shapes import make_list, make_object, make_text
     from ..llm.slugs import make_slug
-    from ..llm.token_counts import fit
+    from ..text.token_counts import fit
 
     spoken = [each for each in messages if each.role in (Role.USER, Role.ASSISTANT) and each.content]
     if not any(message.role == Role.USER for message in spoken):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 
-from ..text.fence import RECALL_HEADING, fence, is_fence
+from ..text.fence import RECALL_HEADING, fence, is_fence, make_line
 from .memories import Memory
 from .messages import Message, Role
 
@@ -19,9 +18,6 @@ _NOTE = (
 _LONGEST = 2_000  # characters of one memory
 _KEY = 200  # and of its key
 _BRACKETS = str.maketrans("[]", "()")
-_BREAKS = frozenset({"Cc", "Zl", "Zp"})
-_UNSEEN = frozenset({"Cf", "Cs"})
-_JOINERS = "\u200c\u200d"  # several scripts are written with them
 
 
 def is_memory_block(message: Message) -> bool:
@@ -44,18 +40,5 @@ def build_memory_block(memories: Sequence[Memory]) -> Message:
 
 
 def _render(memory: Memory) -> str:
-    key = _line(memory.key, _KEY).translate(_BRACKETS)
-    return f"{memory.type.value.upper()} [{key}]: {_line(memory.content, _LONGEST)}"
-
-
-def _line(text: str, longest: int) -> str:
-    """A text as one line: without line breaks, and without characters that are not seen and may hide or turn others."""
-    line = " ".join("".join(map(_keep_visible, text[: longest * 4])).split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
-
-
-def _keep_visible(letter: str) -> str:
-    category = unicodedata.category(letter)
-    if category in _BREAKS:
-        return " "
-    return "" if category in _UNSEEN and letter not in _JOINERS else letter
+    key = make_line(memory.key, _KEY).translate(_BRACKETS)
+    return f"{memory.type.value.upper()} [{key}]: {make_line(memory.content, _LONGEST)}"

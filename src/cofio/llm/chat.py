@@ -10,9 +10,9 @@ from typing import Any, Literal, TypeAlias
 
 from ..endpoints.endpoint import Address, Endpoint, Post, RetryPolicy, SettingNames, Trouble
 from ..endpoints.model_errors import Failed
+from ..text.token_counts import count_tokens
 from ..values.errors import Invalid
 from .shapes import Schema, strip_checks
-from .token_counts import count_tokens
 
 Spend: TypeAlias = Callable[[int, int], None]
 """Counts what was just spent: calls and tokens."""

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from ..endpoints.model_errors import Failed, Nonsense
+from ..text.token_counts import trim
 from .chat import ChatEndpoint, ChatMessage, Dialect, Refusal, Reply, Spend
 from .json_answers import find_objects, strip_thoughts
 from .prompts.loader import Prompts, fence_text
 from .shapes import Schema, ShapeError, conform, strip_checks
-from .token_counts import trim
 
 MAX_TOKENS = 8_000
 """Tokens of an answer, with what the model thinks before it."""

@@ -12,6 +12,7 @@ from ..extract.extractor import Case, Entry, Episode, Extraction, Fact, Message,
 from ..extract.rules.lines import cut, mask_line
 from ..extract.rules.messages.speakers import get_name
 from ..extract.rules.narration.dates import add_dates
+from ..text.token_counts import trim
 from ..values.records import Json
 from .answers import CASE, EPISODE, PROFILE, QUERIES, RERANK, SKILL, SUFFICIENCY
 from .client import Chances, Model
@@ -19,7 +20,6 @@ from .profile_updates import list_items, make_entries, render_items
 from .prompt_text import ConversationText, render_cases, render_conversation, render_numbered, render_run, render_skill
 from .prompts.loader import Prompts, fence_text
 from .slugs import make_slug
-from .token_counts import trim
 
 MOST_FACTS, LONGEST_FACT = 60, 500
 MOST_PEOPLE = 3

@@ -12,7 +12,7 @@ from ..extract.rules.lines import clean, mask_line
 from ..extract.rules.messages.sentences import read_sentences
 from ..extract.rules.messages.speakers import get_name
 from ..extract.rules.narration.dates import format_day
-from .token_counts import fit, trim
+from ..text.token_counts import fit, trim
 
 MOST = 24_000
 """Tokens of a conversation, or of anything else that is put into a prompt."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 import sys
 import time
@@ -143,6 +142,8 @@ def make_alias(file: Path, alias: Path) -> None:
     except OSError:
         if sys.platform != "win32":
             raise
+        import shutil  # not free, and few processes come here
+
         shutil.copyfile(file, alias)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,6 +42,8 @@ def lock_folder(folder: Path, *, wait: bool) -> Iterator[bool]:
 def _open_lock(folder: Path) -> int:
     if sys.platform != "win32":
         return os.open(folder, os.O_RDONLY)
+    import tempfile
+
     # A folder cannot be opened there. A file stands for it, in the folder that the user has for temporary ones.
     name = hashlib.sha256(os.fsencode(os.path.normcase(os.path.realpath(folder)))).hexdigest()[:32]
     return os.open(os.path.join(tempfile.gettempdir(), f"cofio-{name}.lock"), os.O_CREAT | os.O_RDWR, 0o600)

@@ -7,6 +7,8 @@ conversation.
 from __future__ import annotations
 
 import hashlib
+import re
+import unicodedata
 from collections.abc import Iterable
 
 RECALL_HEADING = "[Long-term Memory]"
@@ -14,6 +16,10 @@ RECALL_HEADING = "[Long-term Memory]"
 RECALL_TAG = "recalled-memory"
 """The tag around what the library's adapters recall."""
 _OPEN, _CLOSE = "<<< ", " >>>"
+_TAGGED = re.compile(rf"<{RECALL_TAG}>.*?(?:</{RECALL_TAG}>|\Z)", re.DOTALL)
+_BREAKS = frozenset({"Cc", "Zl", "Zp"})
+_UNSEEN = frozenset({"Cf", "Cs"})
+_JOINERS = "\u200c\u200d"  # several scripts are written with them
 
 
 def make_mark(text: str) -> str:
@@ -46,3 +52,21 @@ def tag_lines(lines: Iterable[str]) -> str:
     The lines are JSON, where a `<` may be written as a number.
     """
     return "\n".join([f"<{RECALL_TAG}>", *(line.replace("<", "\\u003c") for line in lines), f"</{RECALL_TAG}>"])
+
+
+def strip_tagged_lines(text: str) -> str:
+    """A text less what `tag_lines` made and someone put into it; a block without an end goes on to the text's."""
+    return _TAGGED.sub("", text)
+
+
+def make_line(text: str, longest: int) -> str:
+    """A text as one line: without line breaks, and without characters that are not seen and may hide or turn others."""
+    line = " ".join("".join(map(_keep_visible, text[: longest * 4])).split())
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+def _keep_visible(letter: str) -> str:
+    category = unicodedata.category(letter)
+    if category in _BREAKS:
+        return " "
+    return "" if category in _UNSEEN and letter not in _JOINERS else letter

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import Stemmer
 
@@ -31,15 +31,8 @@ _INDIC = "\u0900-\u0963\u0966-\u0dff"  # letters and the marks that belong to th
 _SYMBOLS = (
     "\u00a2-\u00a5\u20a0-\u20cf\u2200-\u22ff\u2190-\u21ff\u2300-\u23ff\u2460-\u27bf\u2900-\u2bff\U0001f000-\U0001faff"
 )
-_WORD = re.compile(
-    rf"[{_UNSPACED}]+|[{_SYMBOLS}]|(?:(?![{_UNSPACED}{_SYMBOLS}])[^\W_]|[{_INDIC}])+(?:'[^\W_{_UNSPACED}]+)*"
-)
 _ASCII_WORD = re.compile(r"[a-z0-9]+(?:'[a-z0-9]+)*")
 _ASCII_PLAIN = {code: chr(code).lower() if chr(code).isalnum() else " " for code in range(128)}
-_IS_UNSPACED = re.compile(rf"[{_UNSPACED}]")
-_ACCENTS = re.compile(  # Latin, Greek and Cyrillic accents, Hebrew points, Arabic vowel signs
-    "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]"
-)
 _LANGUAGE = re.compile(r"\b([A-Za-z])(\+\+|#)")
 _CAMEL = re.compile(r"[A-Z](?<=[a-z0-9][A-Z])")  # in this order: there are fewer capitals to look at
 _CAMEL_RUN = re.compile(r"(?<![A-Za-z0-9])[A-Z]*+[a-z0-9]++[A-Z][A-Za-z0-9]*+")  # never steps back: long runs are slow
@@ -166,16 +159,28 @@ def _split(text: str, *, single: bool) -> list[str]:
     if text.isascii():
         return _ASCII_WORD.findall(text.lower()) if "'" in text else text.translate(_ASCII_PLAIN).split()
     folded = unicodedata.normalize("NFKC", text).casefold().replace("’", "'")
-    folded = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", folded)))
+    words, is_unspaced, accents = _compile_patterns()
+    folded = unicodedata.normalize("NFC", accents.sub("", unicodedata.normalize("NFD", folded)))
     found: list[str] = []
-    for word in _WORD.findall(folded):
-        if _IS_UNSPACED.match(word):
+    for word in words.findall(folded):
+        if is_unspaced.match(word):
             found.extend(word[i : i + 2] for i in range(max(1, len(word) - 1)))
             if single and len(word) > 1:
                 found.extend(word)
         else:
             found.append(word)
     return found
+
+
+@cache
+def _compile_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """What finds words, scripts without spaces, and accents, beyond ASCII: many processes end without any of it."""
+    words = rf"[{_UNSPACED}]+|[{_SYMBOLS}]|(?:(?![{_UNSPACED}{_SYMBOLS}])[^\W_]|[{_INDIC}])+(?:'[^\W_{_UNSPACED}]+)*"
+    # Latin, Greek and Cyrillic accents, Hebrew points, Arabic vowel signs
+    accents = (
+        "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed]"
+    )
+    return re.compile(words), re.compile(rf"[{_UNSPACED}]"), re.compile(accents)
 
 
 def _finish(plain: Iterable[str]) -> list[str]:

@@ -280,6 +280,13 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "server.killed": ("issue tests", "kill -9 loses nothing that was acknowledged, and doubles nothing"),
     "server.several": ("issue", "several servers may run on one store"),
     "sessions.model": ("issue tests", "whatever is done, nothing is lost or doubled, and no id comes twice"),
+    # Reminders.
+    "brief.digest": ("issue 20", "POST memory/brief tells what is of use when a session begins, within its budget"),
+    "recall.hits": ("issue 20", "POST memory/recall gives at most three memories that bear on a prompt, or nothing"),
+    "recall.once": ("issue 20", "no record comes twice in a session, until it was compacted"),
+    "recall.fenced": ("issue 20", "what is recalled is fenced as data, and is not kept again when it comes back"),
+    "recall.isolated": ("issue 20", "nothing of another app or project is recalled"),
+    "recall.refused": ("issue 20", "a budget, a session or a prompt that cannot be one is refused with what to do"),
     # Knowledge.
     "knowledge.versions": ("today knowledge", "every route is there under /api/v2 and under /api/v1"),
     "knowledge.add": ("today knowledge", "POST documents takes a form with a file and a title, and answers 201"),

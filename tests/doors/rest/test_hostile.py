@@ -34,6 +34,8 @@ FIELDS = {
         "id", "user_id", "subject", "summary", "episode", "content", "task_intent", "approach", "key_insight",
         "quality_score", "name", "description", "confidence", "profile_data", "app_id", "project_id",
     ],
+    "brief": ["budget", "app_id", "project_id"],
+    "recall": ["session_id", "prompt", "budget", "compacted", "app_id", "project_id"],
     "jobs": ["job_id", "status", "page", "page_size", "app_id", "project_id"],
 }  # fmt: skip
 IN_MESSAGE = ["sender_id", "sender_name", "role", "timestamp", "content", "tool_calls", "tool_call_id", "message_id"]

@@ -225,7 +225,7 @@ def test_every_name_of_the_charset_is_taken(api: Api, name: str) -> None:
 
 # Who may ask.
 
-WRITES = ("add", "flush", "delete", "update")
+WRITES = ("add", "flush", "delete", "update", "recall")
 
 
 def asked(api: Api, call: str, token: str | None, **more: Any) -> Any:

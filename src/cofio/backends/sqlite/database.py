@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import logging
 import os
 import random
 import threading
@@ -40,7 +39,6 @@ FRAME_HEADER = 24  # bytes before each page in the log
 CACHE_KIB = 8000  # of the connection that writes, which has to hold what a transaction changes
 READER_CACHE_KIB = 2000  # of each that reads: the system has the pages in memory as well, and once for all processes
 IDLE_READERS = 8  # idle connections kept for the next readers
-_log = logging.getLogger("cofio.store")
 
 
 def read_generation(connection: apsw.Connection) -> int:
@@ -139,7 +137,9 @@ class Database:
         error = Unavailable(f"{message}; start this program again", public=GONE)
         if not self._is_gone:
             self._is_gone = True
-            _log.error("%s", error)
+            import logging  # not free, and few processes come here
+
+            logging.getLogger("cofio.store").error("%s", error)
         raise error
 
     def _verify_connection(self, connection: apsw.Connection) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -140,6 +139,8 @@ class Erasure:
         Writers wait meanwhile.
         """
         size = self._database.path.stat().st_size
+        import shutil  # not free, and few processes come here
+
         has_room = shutil.disk_usage(self._folder).free >= 3 * size  # the log grows by as much, and so may a copy
         if largest is not None and (size > largest or not has_room):
             return False

@@ -8,7 +8,6 @@ end of a transaction and nothing to recover.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from io import FileIO
@@ -59,6 +58,8 @@ class LogReserve:
                     # Else a power cut could leave the log that was emptied, with zeros in its midst: the transactions
                     # before them would be taken for the last ones, and done again on a database that is ahead of them.
                     sync(file.fileno())
+                import shutil  # not free, and few processes come here
+
                 if shutil.disk_usage(self._path.parent).free >= SPARE_DISK and _append_zeros(file, size, wanted):
                     return True
                 self._refused_size = size

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 LONG_TAIL, LONG_TAIL_WORDS = 4000, 200_000  # changes, and words of them, that are left to be indexed in the background
 SPARE_ROUNDS = 2  # pieces more than that, for a write that takes what there is into the index: long records fill some
 TRUNCATE_EVERY = 3.0  # seconds, at least, between two times that the log is emptied
-_log = logging.getLogger("cofio.store")
 
 
 class DerivedWork:
@@ -174,7 +172,9 @@ class DerivedWork:
             self._truncated = time.monotonic()
         self.expiry.keep_time()
         if problem and not self._log_is_stuck:
-            _log.warning("%s", problem)
+            import logging  # not free, and few processes come here
+
+            logging.getLogger("cofio.store").warning("%s", problem)
         self._log_is_stuck = bool(problem)
         again_in = None if problem else self.erasure.tidy()  # which would make a log that cannot be emptied longer
         # Told once, and only now: had something failed on the way here, the next round would have to tell it.

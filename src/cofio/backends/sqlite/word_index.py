@@ -14,8 +14,6 @@ import mmap
 import os
 import re
 import secrets
-import shutil
-import tempfile
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
@@ -532,6 +530,8 @@ class WordIndex:
             yield folder
             return
         # What is open cannot be removed on Windows; the rest is.
+        import tempfile  # not free, and few processes come here
+
         with tempfile.TemporaryDirectory(prefix="cofio-", ignore_cleanup_errors=True) as name:
             for file in folder.iterdir():
                 if file.suffix != ".lock":
@@ -586,6 +586,8 @@ class WordIndex:
         self._database.verify()  # else they may be another store's
         for folder in self._folder.glob("words-*"):
             if folder.name != keep:
+                import shutil  # not free, and few processes come here
+
                 shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -34,7 +34,7 @@ from .transcript_messages import (
 _PASSED = frozenset({"info", "error", "warning"})
 _FINAL = frozenset({"success", "error", "cancelled"})
 _REGISTRY = 1 << 20  # bytes of the file that names the projects' folders
-_SIGNS = ("/", "?", "<session_context>", "<hook_context>")  # with which begins what is no prompt
+_SIGNS = ("/", "?", "<session_context>")  # with which begins what is no prompt
 
 
 def find_files() -> Iterator[Path]:

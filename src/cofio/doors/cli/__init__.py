@@ -10,14 +10,16 @@ import errno
 import io
 import os
 import sys
-from argparse import Namespace
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from ...config.notices import show_notices
 from ...system.streams import prepare_streams
 from ...values.errors import CofioError, Conflict, LimitExceeded, NotFound
-from .command_line import build_parser
+
+if TYPE_CHECKING:
+    from argparse import Namespace
 
 __all__ = ["main"]
 
@@ -31,6 +33,14 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code."""
+    words = sys.argv[1:] if argv is None else argv
+    if words[:1] == ["hook"] and not {"-h", "--help"}.intersection(words):
+        import gc
+
+        gc.disable()  # the process ends before there is anything to collect
+        from ..hooks.hook_process import run_hook  # an agent waits for it: not even the parser is loaded
+
+        return run_hook(words[1:])
     prepare_streams()
     try:
         code = _run(argv)
@@ -75,6 +85,8 @@ def _report_failure(error: OSError) -> None:
 
 
 def _run(argv: Sequence[str] | None) -> int:
+    from .command_line import build_parser  # which a hook does without
+
     top = build_parser()
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what could be typed
         from .completion import complete

@@ -73,7 +73,7 @@ def read_json(text: str, where: str) -> Json:
     Raises:
         Invalid: It is not such JSON; `where` says what, for the message.
     """
-    plain, _ = _blank_comments(text.removeprefix(_BOM))
+    plain, _ = blank_comments(text.removeprefix(_BOM))
     return _parse_json(plain, where) if plain.strip() else None
 
 
@@ -89,7 +89,7 @@ def merge_json(text: str, names: Sequence[str], entry: Mapping[str, Json], *, ne
         merged = merge_json(text.removeprefix(_BOM), names, entry, new=new, where=where)
         return MergeResult(_BOM + merged.text, merged.change)
     before = read_json(text, where)
-    if before is None and not _blank_comments(text)[0].strip():
+    if before is None and not blank_comments(text)[0].strip():
         eol = "\r\n" if "\r\n" in text else "\n"
         gap = eol if text.strip() and not text.endswith("\n") else ""
         return MergeResult(text + gap + dump(new).replace("\n", eol) + eol, "added")
@@ -102,7 +102,7 @@ def merge_json(text: str, names: Sequence[str], entry: Mapping[str, Json], *, ne
         else:
             merged = _Document(text, where).set(names, dict(entry))
         expected = {**(current if isinstance(current, dict) else {}), **entry}
-        same = _canonicalize(read_json(merged.text, where)) == _canonicalize(_set_in(before, names, expected))
+        same = canonicalize(read_json(merged.text, where)) == canonicalize(set_in(before, names, expected))
     except RecursionError:
         same = False
     if not same:
@@ -122,7 +122,7 @@ def dump(value: Json, indent: str = "  ") -> str:
     return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
-def _blank_comments(text: str) -> tuple[str, list[int]]:
+def blank_comments(text: str) -> tuple[str, list[int]]:
     """The text with spaces for its comments and trailing commas, every other character where it was; those commas."""
     spans: list[tuple[int, int]] = []
     commas: list[int] = []
@@ -163,7 +163,7 @@ class _Document:
 
     def __init__(self, text: str, where: str) -> None:
         self._text = text
-        self._plain, self._commas = _blank_comments(text)
+        self._plain, self._commas = blank_comments(text)
         self._eol = "\r\n" if "\r\n" in text else "\n"
         self._where = where
         self._unit = "  "
@@ -285,12 +285,12 @@ def _has_line_break(text: str) -> bool:
     return "\n" in text or "\r" in text
 
 
-def _set_in(value: Json, names: Sequence[str], entry: Json) -> Json:
+def set_in(value: Json, names: Sequence[str], entry: Json) -> Json:
     """The value with the entry where `names` lead to."""
     if not names:
         return entry
     members = dict(value) if isinstance(value, dict) else {}
-    return {**members, names[0]: _set_in(members.get(names[0]), names[1:], entry)}
+    return {**members, names[0]: set_in(members.get(names[0]), names[1:], entry)}
 
 
 def _find_differences(current: Mapping[str, object], entry: Mapping[str, T]) -> dict[str, T]:
@@ -298,11 +298,11 @@ def _find_differences(current: Mapping[str, object], entry: Mapping[str, T]) -> 
     return {
         name: value
         for name, value in entry.items()
-        if name not in current or _canonicalize(current[name]) != _canonicalize(value)
+        if name not in current or canonicalize(current[name]) != canonicalize(value)
     }
 
 
-def _canonicalize(value: object) -> str:
+def canonicalize(value: object) -> str:
     """The same text for the same value: NaN is itself here, and 1 is neither 1.0 nor true."""
     return json.dumps(value, sort_keys=True, default=repr)
 
@@ -347,7 +347,7 @@ def merge_toml(text: str, names: tuple[str, str], entry: Mapping[str, object], *
             new = _set_toml(new, (*names, name), _render_toml_value(value))
     expected = {**before, names[0]: {**outer, names[1]: {**current, **entry}}}
     try:
-        same = _canonicalize(tomllib.loads(new)) == _canonicalize(expected)
+        same = canonicalize(tomllib.loads(new)) == canonicalize(expected)
     except tomllib.TOMLDecodeError:
         same = False
     if not same:

@@ -35,6 +35,7 @@ from .terminal import choose_output, make_printable, make_printable_json, note
 
 _OWN_MEMBERS = ("type", "command", "args")
 """What is set in an entry that is there already; all else in it is its user's."""
+URL_REFUSAL = "its password would stand in the client's settings for others to see: put it into ~/.pgpass"
 _STORES = ("COFIO_STORE", "AGENT_STORE_PATH")
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _DONE = {
@@ -279,9 +280,7 @@ def _build_command(args: Namespace, client: Client, current: Mapping[str, object
     if args.store is not None or (needs_store and not _names_store(current, arguments)):
         address = resolve_store(args.store)
         if address.has_password:
-            raise Invalid(
-                "store", "its password would stand in the client's settings for others to see: put it into ~/.pgpass"
-            )
+            raise Invalid("store", URL_REFUSAL)
         arguments = _set_store(arguments, address.spell())
     words += arguments
     for word in words:

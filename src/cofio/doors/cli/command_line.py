@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from ... import __version__
-from . import file_options, intake_options, maintenance_options, record_options, server_options, setup_options
+from . import (
+    file_options,
+    hook_options,
+    intake_options,
+    maintenance_options,
+    record_options,
+    server_options,
+    setup_options,
+)
 from .parser import Commands, Parser
 
 
@@ -24,6 +32,7 @@ def build_parser() -> Parser:
     file_options.add_vault(commands)
     server_options.add_commands(commands)
     file_options.add_files(commands)
+    hook_options.add_commands(commands)
     setup_options.add_commands(commands)
     maintenance_options.add_model(commands)
     setup_options.add_about(commands)

@@ -7,6 +7,7 @@ from .calls import Call, read_nothing, read_query
 from .examples import EXAMPLES
 from .knowledge import KNOWLEDGE_CALLS
 from .operations import Operations
+from .reminders import REMINDER_CALLS
 from .requests import (
     AddRequest,
     DeleteRequest,
@@ -128,5 +129,6 @@ CALLS = (
         bare=True,
         gives={200: responses.QuiesceData},
     ),
+    *REMINDER_CALLS,
     *KNOWLEDGE_CALLS,
 )

@@ -1,0 +1,1 @@
+"""What hooks are worth to a coding agent, and what they cost it."""

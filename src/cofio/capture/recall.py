@@ -1,0 +1,180 @@
+"""What an agent is reminded of when its user asks something: the few memories that bear on it, or nothing.
+
+A wrong reminder costs more than a missing one: it is read by a model that did not ask for it. So a memory needs more
+than to be the best that was found; the words that it has in common with the prompt must tell something. Only words are
+compared, since the model that makes vectors takes longer to load than a prompt may wait.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import PurePath
+
+from ..engine.engine import Engine
+from ..text.fence import strip_tagged_lines
+from ..text.tokenizer import find_snippet, split_query, split_words
+from ..values.query import Hit, Query
+from ..values.records import Kind, Record, Scope, check_text
+from .common_words import weigh_words
+from .injections import (
+    LONGEST_LINE,
+    Injection,
+    MemoryLine,
+    are_alike,
+    build_injection,
+    check_budget,
+    render_line,
+    unwrap,
+)
+from .shown_records import SessionView, ShownRecords
+
+BUDGET = 600
+"""The tokens that a prompt's reminders may cost."""
+MOST_HITS = 3
+MAX_PROMPT = 1_048_576
+KINDS = (Kind.TURN, Kind.FACT, Kind.CASE, Kind.NOTE, Kind.MEMORY)
+"""What is recalled. An episode or a skill retells these at length, and a profile is told when a session begins."""
+LEAST_WORDS = 2  # that a prompt must have to be about something
+FLOOR = 1.3
+"""What the words that a memory shares with a prompt must tell, as `common_words.py` weighs them: two that are not
+common, or one and another that is."""
+LESSON_FLOOR = 1.0
+"""The same of what was decided, corrected or asked to be remembered: one telling word is enough."""
+SHARE = 0.3  # of what the prompt tells that the words in common must be
+_LONGEST_SHARE = 12.0  # what a prompt tells at most: more of a long one than this share no memory needs to have
+_LESSONS = frozenset({"decision", "correction", "preference", "remember", "fix"})
+_READ = 1500  # characters of a prompt that are looked at: what it is about stands at its beginning
+_CANDIDATES = 24
+_LOOKED_AT = 12  # of which these are read
+_FILE_HITS = 2
+_COMPARED = 100  # records that were shown last, with which new ones are compared
+_COMMAND = re.compile(r"\s*[/!#][\w:-]+\s*")
+_CODE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+
+
+def recall(engine: Engine, prompt: str, scopes: Sequence[Scope], *, session: str, budget: int = BUDGET) -> Injection:
+    """What bears on a prompt of what the scopes hold: at most three memories, none that the session has seen.
+
+    The first scope is where it is noted what the session was shown.
+
+    Raises:
+        Invalid: the prompt, the session or the budget cannot be one.
+    """
+    check_text("prompt", prompt, MAX_PROMPT)
+    check_budget(budget)
+    shown = ShownRecords(engine, scopes[0], session)
+    text = _prepare(prompt)
+    words = split_query(text)
+    if len(words) < LEAST_WORDS:
+        return Injection()
+    view = shown.load()
+    hits = [hit for scope in scopes for hit in _search(engine, text, scope) if not view.has(hit.record)]
+    hits.sort(key=lambda hit: -hit.score)
+    lines = [line for hit in hits[:_LOOKED_AT] if (line := _judge(hit.record, words)) is not None]
+    fresh = _merge_echoes(lines, _list_shown_words(engine, view))
+    return _show(shown, fresh[:MOST_HITS], budget)
+
+
+def recall_file(engine: Engine, path: str, scopes: Sequence[Scope], *, session: str, budget: int = BUDGET) -> Injection:
+    """What is known of a file that an agent is about to change: memories that name it, none that the session has seen.
+
+    Raises:
+        Invalid: the path, the session or the budget cannot be one.
+    """
+    check_text("path", path, MAX_PROMPT)
+    check_budget(budget)
+    name = PurePath(path).name
+    if len(name) < 3:
+        return Injection()
+    shown = ShownRecords(engine, scopes[0], session)
+    view = shown.load()
+    named = re.compile(rf"(?<![\w-]){re.escape(name)}(?![\w-])", re.IGNORECASE)
+    records = [
+        hit.record
+        for scope in scopes
+        for hit in engine.search(
+            Query(name, scope=scope, kinds=(Kind.FACT, Kind.NOTE, Kind.MEMORY), mode="keyword", limit=12, floor=0.0)
+        )
+        if named.search(f"{hit.record.title} {hit.record.text}") and not view.has(hit.record)
+    ]
+    lines = [_render(record, split_query(name)) for record in records]
+    fresh = _merge_echoes(lines, _list_shown_words(engine, view))
+    return _show(shown, fresh[:_FILE_HITS], budget)
+
+
+def restart(engine: Engine, scopes: Sequence[Scope], session: str) -> None:
+    """Let a session be shown again what it has lost, as after a compaction."""
+    ShownRecords(engine, scopes[0], session).clear()
+
+
+def _show(shown: ShownRecords, lines: Sequence[MemoryLine], budget: int) -> Injection:
+    """The block of these lines, noted as shown; less what another process has shown meanwhile."""
+    injection = build_injection({"": lines}, budget)
+    if not injection:
+        return injection
+    told = [line for line in lines if line.record in injection.records]
+    fresh = shown.add([*injection.records, *(each for line in told for each in line.echoes)])
+    if set(injection.records).issubset(fresh):
+        return injection
+    return build_injection({"": [line for line in told if line.record in fresh]}, budget)
+
+
+def _judge(record: Record, words: tuple[str, ...]) -> MemoryLine | None:
+    """The line of a memory, if what it would show has enough in common with the words of a prompt; else None."""
+    if _is_question(record):
+        return None
+    line = _render(record, words)
+    held = set(split_words(line.text)).intersection(words)
+    told = weigh_words(held)
+    floor = FLOOR if _LESSONS.isdisjoint(record.tags) else LESSON_FLOOR
+    return line if told >= max(floor, SHARE * min(weigh_words(words), _LONGEST_SHARE)) else None
+
+
+def _is_question(record: Record) -> bool:
+    """Whether a memory only asks: what was answered is another."""
+    is_users = isinstance(record.data, dict) and record.data.get("role") == "user"
+    return is_users and record.text.rstrip().endswith("?")
+
+
+def _render(record: Record, words: tuple[str, ...]) -> MemoryLine:
+    text = unwrap(record.text or record.title)
+    if record.title and record.title not in text[: len(record.title) + 20]:
+        text = f"{record.title}: {text}"
+    return render_line(record, find_snippet(text, words, LONGEST_LINE))
+
+
+def _prepare(prompt: str) -> str:
+    """What a prompt is about: without what was recalled before, without code, and without a client's command."""
+    text = _CODE.sub(" ", strip_tagged_lines(prompt[: 4 * _READ]))
+    return _COMMAND.sub("", text, count=1)[:_READ] if _COMMAND.match(text) else text[:_READ]
+
+
+def _search(engine: Engine, text: str, scope: Scope) -> Iterable[Hit]:
+    return engine.search(Query(text, scope=scope, kinds=KINDS, mode="keyword", limit=_CANDIDATES, floor=0.0))
+
+
+def _merge_echoes(lines: Iterable[MemoryLine], shown: Sequence[set[str]]) -> list[MemoryLine]:
+    """The lines that say something new: less those with the words of what was shown, or of a line before them.
+
+    A message is also a fact, and is kept by all who heard it.
+    """
+    merged: list[tuple[set[str], MemoryLine]] = []
+    for line in lines:
+        words = set(split_query(line.text))
+        if any(are_alike(words, known) for known in shown):
+            continue
+        for at, (known, first) in enumerate(merged):
+            if are_alike(words, known):
+                merged[at] = known, replace(first, echoes=(*first.echoes, line.record))
+                break
+        else:
+            merged.append((words, line))
+    return [line for _, line in merged]
+
+
+def _list_shown_words(engine: Engine, view: SessionView) -> list[set[str]]:
+    """The words of the last records that a session was shown."""
+    records = engine.read_many(view.records[-_COMPARED:])
+    return [set(split_query(unwrap(record.text or record.title))) for record in records if record is not None]

@@ -1,0 +1,283 @@
+"""Hooks in the files of coding agents: what is put there, that it can be taken out to the byte, and what they did."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cofio.doors.cli.client_config import read_json
+from cofio.doors.cli.hook_files import HOOK_FILES
+from cofio.doors.cli.hook_options import CLIENTS
+from cofio.doors.cli.json_lists import add_element, remove_elements
+from cofio.doors.hooks.client_protocols import HOOK_CLIENTS
+from cofio.doors.hooks.hook_log import HookRun, append_run
+
+from .conftest import Cofio
+
+PLACES = {
+    "claude-code": ".claude/settings.json", "codex": ".codex/hooks.json", "cursor": ".cursor/hooks.json",
+    "gemini": ".gemini/settings.json", "copilot": ".copilot/hooks/cofio.json",
+    "opencode": ".config/opencode/plugins/cofio.js",
+}  # fmt: skip
+OTHERS = {"hooks": [{"type": "command", "command": "say done"}]}
+TEXTS = [
+    '{}', '{}\n', '{"model": "opus"}', '{\n  "model": "opus"\n}\n', '{"hooks": {}}',
+    '{\n  "hooks": {\n    "Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]\n  }\n}\n',
+    '{\n    "hooks": {\n        "Stop": [\n            {"hooks": []},\n            {"hooks": []}\n        ]\n    },\n'
+    '    "model": "opus"\n}\n',
+    '\ufeff{\r\n\t// mine\r\n\t"model": "opus", /* fast */\r\n\t"hooks": {\r\n\t\t"Stop": [\r\n'
+    '\t\t\t{"hooks": []}, // keep me\r\n\t\t],\r\n\t},\r\n}\r\n',
+    '{"hooks": {"PreToolUse": [{"matcher": "Bash", "hooks": []}], "Stop": []}, "x": [1, 2]}',
+]  # fmt: skip
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder with nothing in it."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    names = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "COPILOT_HOME", "OPENCODE_CONFIG_DIR", "COFIO_STORE")
+    for name in (*names, "XDG_CONFIG_HOME", "XDG_DATA_HOME", "COFIO_HOOKS"):
+        monkeypatch.delenv(name, raising=False)
+    return home
+
+
+def find_commands(value: Any) -> Iterator[str]:
+    """Every command that a document holds."""
+    if isinstance(value, dict):
+        for name, each in value.items():
+            if name in ("command", "bash", "powershell") and isinstance(each, str):
+                yield each
+            yield from find_commands(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from find_commands(each)
+
+
+def test_every_client_of_the_command_line_has_a_protocol_and_a_file() -> None:
+    assert CLIENTS == tuple(HOOK_CLIENTS) == tuple(HOOK_FILES) == tuple(PLACES)
+
+
+@pytest.mark.parametrize("client", [each for each in CLIENTS if each != "opencode"])
+def test_each_client_is_told_of_its_own_events_and_of_no_other(cofio: Cofio, home: Path, client: str) -> None:
+    ran = cofio("hooks", "install", client)
+    assert ran.code == 0
+    assert str(home / PLACES[client]) in ran.out
+    document = json.loads((home / PLACES[client]).read_text())
+    assert set(document["hooks"]) == set(HOOK_CLIENTS[client].events)
+    commands = [*find_commands(document)]
+    assert all(f" hook {client}" in command for command in commands)
+    if client == "copilot":  # whose JSON does not name the event
+        assert all(f"--event {event}" in str(entries) for event, entries in document["hooks"].items())
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_is_installed_is_taken_out_again_with_the_file_that_it_made(cofio: Cofio, home: Path, client: str) -> None:
+    cofio("hooks", "install", client)
+    assert "nothing was changed" in cofio("hooks", "install", client).out
+    assert cofio("hooks", "uninstall", client).code == 0
+    assert not (home / PLACES[client]).exists()
+    assert "nothing was changed" in cofio("hooks", "uninstall", client).out
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
+def test_every_other_byte_of_a_file_stays_and_comes_back(cofio: Cofio, home: Path, text: str) -> None:
+    file = home / PLACES["claude-code"]
+    file.parent.mkdir()
+    file.write_bytes(text.encode())
+    before = read_json(text, "")
+    assert cofio("hooks", "install", "claude-code").code == 0
+    installed = file.read_bytes().decode()
+    assert (file.parent / "settings.json.before-cofio").read_bytes() == text.encode()
+    found = HOOK_FILES["claude-code"].find_entries(installed, "")
+    assert set(found) == set(HOOK_CLIENTS["claude-code"].events)
+    assert "nothing was changed" in cofio("hooks", "install", "claude-code").out
+    assert cofio("hooks", "uninstall", "claude-code").code == 0
+    after = file.read_bytes().decode()
+    if before in ({"hooks": {}}, {}) or '"Stop": []' in text:  # what is empty goes with what was in it
+        assert isinstance(read_json(after, ""), dict)
+    else:
+        assert after == text
+
+
+def test_hooks_of_another_copy_of_cofio_are_replaced(cofio: Cofio, home: Path) -> None:
+    file = home / PLACES["claude-code"]
+    file.parent.mkdir()
+    old = {"hooks": [{"type": "command", "command": "/old/bin/cofio hook claude-code", "timeout": 5}]}
+    file.write_text(json.dumps({"hooks": {"Stop": [OTHERS, old], "Notification": [old]}}))
+    ran = cofio("hooks", "install", "claude-code")
+    assert "are updated" in ran.out
+    document = json.loads(file.read_text())
+    assert "/old/bin" not in file.read_text()
+    assert document["hooks"]["Stop"][0] == OTHERS
+    assert "Notification" not in document["hooks"]
+
+
+@pytest.mark.parametrize(
+    "content", [b"{", b"[]", b'{"hooks": []}', b'{"hooks": {"Stop": {}}}', b"\xff\xfe", b"NaN", b'{"a": 1} x']
+)
+def test_a_file_that_cannot_be_understood_is_left_as_it_is(cofio: Cofio, home: Path, content: bytes) -> None:
+    file = home / PLACES["claude-code"]
+    file.parent.mkdir()
+    file.write_bytes(content)
+    ran = cofio("hooks", "install", "claude-code")
+    assert ran.code == 1
+    assert str(file) in ran.err
+    assert file.read_bytes() == content
+    assert [each.name for each in file.parent.iterdir()] == ["settings.json"]
+
+
+def test_links_and_permissions_stay(cofio: Cofio, home: Path) -> None:
+    target = home / "dotfiles" / "claude.json"
+    target.parent.mkdir()
+    target.write_text('{\n  "model": "opus"\n}\n')
+    target.chmod(0o640)
+    link = home / PLACES["claude-code"]
+    link.parent.mkdir()
+    link.symlink_to(target)
+    assert cofio("hooks", "install", "claude-code").code == 0
+    assert link.is_symlink()
+    assert "hook claude-code" in target.read_text()
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert cofio("hooks", "uninstall", "claude-code").code == 0
+    assert target.read_text() == '{\n  "model": "opus"\n}\n'
+
+
+def test_all_means_the_clients_that_are_on_this_machine(cofio: Cofio, home: Path) -> None:
+    assert cofio("hooks", "install", "all").code == 1
+    (home / ".codex").mkdir()
+    (home / ".copilot").mkdir()
+    ran = cofio("hooks", "install", "all", "--json")
+    assert [json.loads(line)["client"] for line in ran.out.splitlines()] == ["codex", "copilot"]
+
+
+def test_a_memory_is_made_for_the_user_unless_another_is_named(cofio: Cofio, home: Path, tmp_path: Path) -> None:
+    ran = cofio("hooks", "install", "codex")
+    assert (home / ".cofio" / "memory.db").exists()
+    assert "made a new memory" in ran.err
+    assert "--store" not in (home / PLACES["codex"]).read_text()
+    cofio("hooks", "install", "codex", "--store", str(tmp_path / "other memory"))
+    assert (tmp_path / "other memory" / "memory.db").exists()
+    (command, *_) = find_commands(json.loads((home / PLACES["codex"]).read_text()))
+    assert command.endswith(f" hook codex --store '{tmp_path / 'other memory'}'")
+
+
+def test_a_file_elsewhere_can_be_named(cofio: Cofio, home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "project" / ".claude" / "settings.local.json"
+    assert cofio("hooks", "install", "claude-code", "--file", str(file)).code == 0
+    assert "hook claude-code" in file.read_text()
+    assert cofio("hooks", "install", "claude-code", "codex", "--file", str(file)).code == 2
+    assert cofio("hooks", "uninstall", "claude-code", "--file", str(file)).code == 0
+    assert not file.exists()
+
+
+def test_another_plugin_of_opencode_is_not_overwritten(cofio: Cofio, home: Path) -> None:
+    file = home / PLACES["opencode"]
+    file.parent.mkdir(parents=True)
+    file.write_text("export const Mine = 1\n")
+    assert cofio("hooks", "install", "opencode").code == 1
+    assert cofio("hooks", "uninstall", "opencode").code == 0
+    assert file.read_text() == "export const Mine = 1\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("hooks",), "say what to do: install, uninstall, status"),
+        (("hooks", "install"), "CLIENT"),
+        (("hooks", "install", "claude"), "claude-code"),
+        (("hooks", "install", "codex", "--file", ""), "--file is empty"),
+    ],
+)
+def test_wrong_usage_is_told(cofio: Cofio, home: Path, words: tuple[str, ...], message: str) -> None:
+    ran = cofio(*words)
+    assert ran.code == 2
+    assert message in ran.err
+    assert not [*home.iterdir()]
+
+
+def test_status_tells_what_is_installed_and_what_ran(cofio: Cofio, home: Path) -> None:
+    cofio("hooks", "install", "claude-code")
+    for number in range(3):
+        append_run(
+            HookRun(
+                at=1794921430.0 + number, client="claude-code", event="UserPromptSubmit", repository="uploader",
+                outcome="added" if number else "nothing", milliseconds=80 + 10 * number, tokens=40 * number,
+            )
+        )  # fmt: skip
+    append_run(
+        HookRun(at=1794921440.0, client="claude-code", event="Stop", outcome="failed", milliseconds=9, note="no disk")
+    )
+    status = cofio("hooks", "status", "--json").json
+    assert status["memory"] == str(home / ".cofio")
+    clients = status["clients"]
+    assert isinstance(clients, list)
+    first = clients[0]
+    assert isinstance(first, dict)
+    assert set(first["installed"] or []) == set(HOOK_CLIENTS["claude-code"].events)  # type: ignore[arg-type]  # names
+    assert first["events"] == [
+        {
+            "event": "UserPromptSubmit", "runs": 3, "last": "2026-11-17 13:17:12 UTC", "median_ms": 90, "p99_ms": 100,
+            "tokens": 120, "outcomes": {"nothing": 1, "added": 2},
+        },
+        {
+            "event": "Stop", "runs": 1, "last": "2026-11-17 13:17:20 UTC", "median_ms": 9, "p99_ms": 9, "tokens": 0,
+            "outcomes": {"failed": 1},
+        },
+    ]  # fmt: skip
+    assert first["last_failure"] == "2026-11-17 13:17:20 UTC Stop: no disk"
+    told = cofio("hooks", "status").out
+    assert "claude-code: 6 hooks in" in told
+    assert "codex: not installed" in told
+    assert "last trouble: 2026-11-17 13:17:20 UTC Stop: no disk" in told
+
+
+def test_status_tells_of_a_file_that_cannot_be_read_and_of_the_switch(
+    cofio: Cofio, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (home / ".claude").mkdir()
+    (home / PLACES["claude-code"]).write_text("{")
+    monkeypatch.setenv("COFIO_HOOKS", "off")
+    told = cofio("hooks", "status").out
+    assert "is not valid JSON" in told
+    assert "COFIO_HOOKS is off" in told
+    assert "there is no memory in" in told
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(
+    elements=st.lists(VALUES.filter(lambda value: value != "ours"), max_size=3),
+    beside=st.dictionaries(st.text(max_size=4).filter(lambda name: name != "hooks"), VALUES, max_size=2),
+    indent=st.sampled_from([None, 2, 4, "\t"]),
+    eol=st.sampled_from(["\n", "\r\n"]),
+)
+def test_an_element_of_any_list_goes_in_and_out(
+    elements: list[Any], beside: dict[str, Any], indent: int | str | None, eol: str
+) -> None:
+    document = {**beside, "hooks": {"Stop": [*elements, "theirs"]}}
+    text = json.dumps(document, indent=indent, ensure_ascii=False).replace("\n", eol)
+    added = add_element(text, ("hooks", "Stop"), "ours", where="it")
+    assert read_json(added, "it") == {**beside, "hooks": {"Stop": [*elements, "theirs", "ours"]}}
+    assert remove_elements(added, ("hooks", "Stop"), lambda each: each == "ours", where="it") == text
+
+
+def test_a_folder_of_hooks_that_cannot_be_written_is_told(cofio: Cofio, home: Path) -> None:
+    (home / ".codex").write_text("a file in the way")
+    ran = cofio("hooks", "install", "codex")
+    assert ran.code == 1
+    assert os.fspath(home / ".codex") in ran.err

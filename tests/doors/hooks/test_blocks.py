@@ -1,0 +1,101 @@
+"""The blocks that an agent is shown: within their budget whatever they are made of, and never mistaken for its user."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cofio import Engine, Invalid, Kind, Scope
+from cofio.capture.injections import MemoryLine, build_injection
+from cofio.extract.rules.messages.recalled_text import strip_blocks
+from cofio.library import AgentMemory
+from cofio.text.fence import strip_tagged_lines
+from cofio.text.token_counts import count_tokens
+
+from .conftest import PROMPT, RETRIES, SETTINGS, make_repository
+
+LINES = st.lists(st.text(max_size=200).map(lambda text: " ".join(text.split())), max_size=8)
+
+
+@pytest.mark.requirement("budget.tokens", "budget.fence")
+@given(sections=st.dictionaries(st.sampled_from(["", "Decisions:", "Open work:"]), LINES), budget=st.integers(50, 400))
+def test_no_block_has_more_tokens_than_its_budget_and_none_can_be_ended(
+    sections: dict[str, list[str]], budget: int
+) -> None:
+    lines = {
+        heading: [MemoryLine(text=text, record=f"{heading}{number}") for number, text in enumerate(texts)]
+        for heading, texts in sections.items()
+    }
+    block = build_injection(lines, budget)
+    assert block.tokens == count_tokens(block.text) <= budget
+    assert block.text.count("<recalled-memory>") == block.text.count("</recalled-memory>") == bool(block)
+    talk = f"Before.\n{block.text}\nAfter."
+    assert strip_tagged_lines(talk).split() == strip_blocks(talk).split() == ["Before.", "After."]
+
+
+@pytest.mark.requirement("budget.tokens")
+def test_a_long_section_leaves_room_for_the_others() -> None:
+    many = [MemoryLine(text=f"- decision number {number} of very many", record=f"d{number}") for number in range(100)]
+    block = build_injection({"Decisions:": many, "Open work:": [MemoryLine(text="- port it", record="w")]}, 200)
+    assert "w" in block.records
+    assert len(block.records) > 5
+
+
+@pytest.mark.requirement("budget.tokens")
+@pytest.mark.parametrize("budget", [0, 49, 20_001, True, "100"])
+def test_a_budget_that_cannot_be_one_is_refused(tmp_path: Path, budget: int) -> None:
+    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+        memory = AgentMemory(engine, Scope("shop"))
+        with pytest.raises(Invalid, match="budget"):
+            memory.brief(budget)
+        with pytest.raises(Invalid, match="budget"):
+            memory.recall("How often do we retry?", "s", budget)
+        with pytest.raises(Invalid, match="session"):
+            memory.recall("How often do we retry?", "")
+
+
+@pytest.mark.requirement("start.digest", "prompt.recall", "prompt.once", "compact.again")
+def test_a_program_can_remind_its_agent_as_hooks_do(tmp_path: Path) -> None:
+    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+        memory = AgentMemory(engine, Scope("shop"), personal=Scope("ann"))
+        assert not memory.brief()
+        engine.write(Scope("shop"), text=RETRIES, tags=["decision"])
+        engine.write(Scope("ann"), text="Answer in British English.", tags=["preference"])
+        engine.write(Scope("other"), text="The uploader of another shop never retries.", tags=["decision"])
+        digest = memory.brief()
+        assert "Decisions:" in digest.text
+        assert "Answer in British English." in digest.text
+        assert "another shop" not in digest.text
+        assert RETRIES in memory.recall(PROMPT, "one").text
+        assert not memory.recall(PROMPT, "one")
+        memory.restart("one")
+        assert RETRIES in memory.recall(PROMPT, "one").text
+        assert memory.brief(session="two").records == digest.records
+        assert not memory.recall(PROMPT, "two")
+
+
+@pytest.mark.requirement("prompt.once")
+def test_what_was_told_is_not_told_again_in_another_record(tmp_path: Path) -> None:
+    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+        memory = AgentMemory(engine, Scope("shop"))
+        engine.write(Scope("shop"), text="Done.", tags=["decision"])
+        engine.write(Scope("shop"), text=RETRIES, tags=["decision"])
+        engine.write(Scope("shop"), text=f'Ann said: "{RETRIES}"', kind=Kind.FACT)
+        assert len(memory.brief(session="one").records) == 2
+        assert not memory.recall(PROMPT, "one")
+        engine.write(Scope("shop"), text="How the gateway fails over is done by the uploader itself, in retry.py.")
+        assert "retry.py" in memory.recall(PROMPT, "one").text
+
+
+@pytest.mark.requirement("place.repository")
+def test_a_folder_stands_for_its_repository(tmp_path: Path) -> None:
+    clones = [make_repository(tmp_path / name, "git@git.example:team/uploader.git") for name in ("one", "two")]
+    namesake = make_repository(tmp_path / "three", "git@git.example:others/uploader.git")
+    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+        scope = AgentMemory.for_folder(engine, clones[0])._scopes[0]
+        engine.write(scope, text=RETRIES)
+        assert RETRIES in AgentMemory.for_folder(engine, clones[1] / "src").recall(PROMPT, "s").text
+        assert not AgentMemory.for_folder(engine, namesake).recall(PROMPT, "s")
