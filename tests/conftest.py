@@ -120,13 +120,14 @@ BACKENDS = [
         address=lambda folder: StoreAddress(folder=folder),
         remove=lambda address: shutil.rmtree(address.home, ignore_errors=True),
         states=("tail", "settled", "mixed"),
+        share=0.7,
     ),
     BackendUnderTest(
         name="postgres",
         address=lambda folder: postgres.make_address(folder),
         remove=lambda address: postgres.remove(address),
         states=("settled",),  # words are in the index with the record
-        share=0.4,
+        share=0.25,
     ),
 ]
 """Every backend: one more line here, and all that is tested of a store is tested on it, too."""
@@ -159,9 +160,13 @@ LONG = {
     "doors/mcp/test_process.py::test_it_is_gone_within_a_second_of_stdin_closing": "four processes with the model",
     "doors/memory_tool/test_paths.py::test_a_command_reaches_the_canonical_file_of_its_path_and_no_other": "250 paths",
     "doors/rest/test_process.py::test_four_servers_add_to_one_session_at_once": "four servers of several processes",
+    "importing/test_agent_memory_store.py::test_a_product_that_writes_meanwhile_is_not_in_the_way_nor_hindered": "node",
+    "importing/test_agent_memory_store.py::test_a_take_over_that_is_killed_goes_on_where_it_was": "thousands of chunks",
     "knowledge/test_documents.py::test_many_who_change_one_document_leave_one_whole_version": "many tries of each",
     "library/adapters/test_openai_agents.py::test_a_session_may_be_longer_than_a_list": "ten thousand messages",
     "library/adapters/test_transcripts.py::test_marks_count_in_a_transcript_that_is_longer_than_a_list": "the same",
+    "library/stores/test_contract.py::test_a_namespace_of_any_size_is_listed_and_cleared_whole": "ten thousand items",
+    "quality": "the model embeds the whole corpus again; a contract test holds the order of hits to be the same",
 }
 """What takes too long to run on every backend each time: it runs on a folder, and on all in `make torture`."""
 

@@ -31,7 +31,7 @@ from cofio.backends.interface import Backend
 from cofio.backends.record_interface import Transaction
 from cofio.backends.upkeep_interface import Tidy
 from cofio.checkpoints.cache import SizedCache
-from cofio.checkpoints.checkpoints import CACHED, DEPTH, MAX_NAME, MOST_CACHED, Checkpoint, Checkpoints
+from cofio.checkpoints.checkpoints import CACHED, DEPTH, MAX_NAME, Checkpoint, Checkpoints
 from cofio.config.address import StoreAddress
 from cofio.engine.opening import open_backend
 
@@ -709,12 +709,16 @@ def test_the_cache_is_bounded_by_what_it_holds(others: Checkpoints, checkpoints:
         assert each._states.size <= held * 4 * 1.1
 
 
-def test_the_cache_counts_what_small_states_take_and_holds_so_many_at_most(checkpoints: Checkpoints) -> None:
-    saves = MOST_CACHED + 100
-    for n in range(saves):
+def test_the_cache_counts_what_small_states_take_and_holds_so_many_at_most(
+    backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 100
+    monkeypatch.setattr("cofio.checkpoints.checkpoints.MOST_CACHED", most)
+    checkpoints = Checkpoints(backend)
+    for n in range(most + 20):
         checkpoints.save(SPACE, f"t{n}", "c", {"n": n}, owned=True)
-    assert len(checkpoints._states) == MOST_CACHED
-    assert checkpoints._states.size >= MOST_CACHED * 2048
+    assert len(checkpoints._states) == most
+    assert checkpoints._states.size >= most * 2048
 
 
 def test_the_cache_lets_go_of_what_was_replaced_or_deleted(checkpoints: Checkpoints, ticking: Ticking) -> None:

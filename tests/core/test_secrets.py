@@ -880,9 +880,9 @@ for line in sys.stdin:
     piece, *full = eval(line)
     if full:
         mask(piece, 2**12)
-        print(repr(piece), mask(piece, 2**16), mask(piece, 2**19), sep="\\t", flush=True)
+        print(repr(piece), mask(piece, 2**14), mask(piece, 2**17), sep="\\t", flush=True)
         continue
-    size = 2**20 if len(piece) < 12 else 2**19
+    size = 2**18
     scan(piece, 2**12)
     print(repr(piece), scan(piece, size // 8), scan(piece, size), sep="\\t", flush=True)
 """

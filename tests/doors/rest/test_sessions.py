@@ -184,9 +184,10 @@ def shared(backend_under_test: BackendUnderTest, tmp_path_factory: pytest.TempPa
 @pytest.mark.requirement(
     "sessions.model", "ids.once", "message.idempotent", "add.order", "flush.whole", "scope.isolated"
 )
-def test_nothing_is_lost_or_doubled_or_named_twice(shared: Api) -> None:
+def test_nothing_is_lost_or_doubled_or_named_twice(shared: Api, backend_under_test: BackendUnderTest) -> None:
     class Shared(Sessions):
         def __init__(self) -> None:
             super().__init__(shared)
 
-    run_state_machine_as_test(Shared, settings=settings(max_examples=20, stateful_step_count=15))
+    examples = backend_under_test.scale(24)
+    run_state_machine_as_test(Shared, settings=settings(max_examples=examples, stateful_step_count=15))
