@@ -256,3 +256,14 @@ def test_a_purge_removes_what_has_expired_and_leaves_a_sound_store(
     memory.settle()
     assert list(memory.export()) == [kept, later[1]]
     assert memory.check() == []
+
+
+def test_a_drop_counts_for_the_time_of_the_store_although_it_finds_nothing(
+    memory: Engine, advance: Callable[[float], None], clock: Callable[[], datetime]
+) -> None:
+    memory.write(DEMO, text="first")
+    advance(60)
+    dropped_at = clock()
+    assert memory.drop(Scope("empty")) == 0
+    advance(-30)
+    assert memory.write(DEMO, text="second").created_at == dropped_at

@@ -169,6 +169,11 @@ COMMANDS = {
     "files ls": "",
     "model status": "",
     "trust": "",
+    "transcripts list": "",
+    "transcripts import": "",
+    "hooks install claude-code --file settings.json --store .cofio": "",
+    "hook claude-code --store .cofio": '{"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Deploy"}',
+    "hooks status": "",
     "rm --scope / --yes": "",
 }
 """Commands, and what they are given to read."""

@@ -27,6 +27,16 @@ export interface AddRequest {
   async_mode?: boolean;
 }
 
+/** What is to be known before anything is asked. */
+export interface BriefRequest {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+  /** The tokens that the text may cost. By default 1500. */
+  budget?: number;
+}
+
 /** What the server has been given. */
 export interface Capabilities {
   /** Whether a model betters what the rules write. */
@@ -485,6 +495,16 @@ export interface IndexHealth {
   index_emptied: boolean;
 }
 
+/** A text to put into an agent's context. */
+export interface InjectionData {
+  /** The memories as a block of data, between two tags; empty when there are none. */
+  text: string;
+  /** What the text costs a model: a token for four letters of English, or for one of another script. */
+  tokens: number;
+  /** The records that it shows. */
+  record_ids: string[];
+}
+
 /** A piece of deferred work. */
 export interface JobItem {
   /** Its id; that of the request, where it is one that was answered with 202. */
@@ -711,6 +731,22 @@ export interface QuiesceData {
 
 /** Nothing: whatever is sent is passed over. */
 export interface QuiesceRequest {}
+
+/** What bears on a prompt. */
+export interface RecallRequest {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+  /** The conversation. */
+  session_id: SessionName;
+  /** What the user has just written. */
+  prompt: string;
+  /** The tokens that the text may cost. By default 600. */
+  budget?: number;
+  /** Whether the agent has lost what it was shown, so that it may be shown again. By default false. */
+  compacted?: boolean;
+}
 
 /** A file that is to take the place of a document. */
 export interface ReplaceRequest {
@@ -1288,6 +1324,8 @@ export interface Calls {
   task: { request: TaskParameters; response: TaskItem };
   trigger: { request: TriggerRequest; response: TriggerData };
   quiesce: { request: Record<string, never>; response: QuiesceData };
+  brief: { request: BriefRequest; response: InjectionData };
+  recall: { request: RecallRequest; response: InjectionData };
   add_document: { request: UploadRequest; response: DocumentData };
   list_documents: { request: ListDocumentsParameters; response: DocumentPage };
   get_document: { request: GetDocumentParameters; response: DocumentDetail };
@@ -1323,6 +1361,8 @@ export const ROUTES: Record<keyof Calls, CallRoute> = {
   task: { method: "GET", path: "/api/v2/tasks/{task_id}", body: "none", answer: "enveloped" },
   trigger: { method: "POST", path: "/api/v2/ome/trigger", body: "json", answer: "json" },
   quiesce: { method: "POST", path: "/api/v2/cascade/quiesce", body: "none", answer: "json" },
+  brief: { method: "POST", path: "/api/v2/memory/brief", body: "json", answer: "enveloped" },
+  recall: { method: "POST", path: "/api/v2/memory/recall", body: "json", answer: "enveloped" },
   add_document: { method: "POST", path: "/api/v2/knowledge/documents", body: "form", answer: "enveloped" },
   list_documents: { method: "GET", path: "/api/v2/knowledge/documents", body: "none", answer: "enveloped" },
   get_document: { method: "GET", path: "/api/v2/knowledge/documents/{doc_id}", body: "none", answer: "enveloped" },

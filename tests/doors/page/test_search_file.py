@@ -55,6 +55,7 @@ def search(process: subprocess.Popen[str], query: str) -> None:
     assert not json.loads(process.stdout.readline())["result"]["isError"]
 
 
+@pytest.mark.requirement("page:searches")
 def test_what_a_process_of_its_own_searches_for_is_on_the_open_page_and_nowhere_after_it(
     memory: Engine, store: StoreAddress
 ) -> None:
@@ -98,6 +99,7 @@ def open_file(home: Path) -> SearchFile:
     return file
 
 
+@pytest.mark.requirement("page:searches")
 def test_a_file_that_a_killed_server_left_is_removed_by_the_next_search_or_server(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(b"\n" + make_search("what was asked") + b"\n")
     with Engine.open(tmp_path / "store") as memory:
@@ -113,6 +115,7 @@ def test_a_file_that_a_killed_server_left_is_removed_by_the_next_search_or_serve
     held.release()
 
 
+@pytest.mark.requirement("page:searches")
 def test_what_another_left_or_wrote_wrongly_is_not_shown(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(b"\n" + make_search("left by another") + b"\n")
     os.chmod(tmp_path / NAME, 0o644)
@@ -131,6 +134,7 @@ def test_what_another_left_or_wrote_wrongly_is_not_shown(tmp_path: Path) -> None
     assert log.read(marks)[1] == []
 
 
+@pytest.mark.requirement("page:searches")
 def test_the_file_is_bounded_and_emptied_by_the_one_who_reads_it(tmp_path: Path) -> None:
     held, other = open_file(tmp_path), SearchFile(tmp_path)
     for number in range(2 * LARGEST // len(make_search())):
@@ -144,6 +148,7 @@ def test_the_file_is_bounded_and_emptied_by_the_one_who_reads_it(tmp_path: Path)
     held.release()
 
 
+@pytest.mark.requirement("page:searches")
 def test_a_second_server_goes_on_when_the_first_one_has_no_page_any_more(tmp_path: Path) -> None:
     first, second = open_file(tmp_path), open_file(tmp_path)
     second.release()  # which is not its own
@@ -162,6 +167,7 @@ def test_a_second_server_goes_on_when_the_first_one_has_no_page_any_more(tmp_pat
     assert not (tmp_path / NAME).exists()
 
 
+@pytest.mark.requirement("page:searches")
 def test_no_link_is_followed_and_what_cannot_be_told_fails_no_search(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

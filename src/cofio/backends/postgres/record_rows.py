@@ -352,6 +352,8 @@ class PostgresTransaction(PostgresRecords):
         self._scope_of: dict[str, Scope] = {}
         """The scope of each record that was read or written."""
         self._changes = 0
+        self._has_dropped = False
+        """Whether a scope was dropped, which counts for the store's time although nothing may have been in it."""
         self._waiting: tuple[Record, PreparedText] | None = None
         """A new record that is not sent yet, since all of the transaction may be this record."""
 
@@ -397,7 +399,7 @@ class PostgresTransaction(PostgresRecords):
                     [words for _, words in grown.values()],
                 ),
             )  # fmt: skip
-        if self._changes:
+        if self._changes or self._has_dropped:
             self.note_time()
         return None
 
@@ -513,6 +515,7 @@ class PostgresTransaction(PostgresRecords):
 
     def drop_scope(self, scope: Scope) -> int:
         """Delete the records of a scope and all under it."""
+        self._has_dropped = True
         values = Values()
         return self._remove(f"r.scope = ANY({select_scopes(Bounds(scope=scope), values)})", values.list)
 
