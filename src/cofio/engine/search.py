@@ -33,6 +33,7 @@ DEPTH = 200  # the fewest candidates that each signal is asked for
 FLAT_DEPTH = 60  # the fewest, where nothing that stands around a candidate counts
 EXPANDED = 30  # how many of the best bring their surroundings along
 READ, READ_FLAT = 160, 15  # how many of the best are read and ranked, at least; the others are far from the first
+READ_NEAREST = 24  # where there are no words to go by, and what is read tells more
 MORE = 1.5  # how many times the hits asked for are read
 FURTHER = 0.3  # of the store's floor: what a hit must reach that comes after one that reached it
 NEAR, NEAR_COSINE = 3, 0.25  # what is named of those that the floor left out, when it left nothing
@@ -203,7 +204,8 @@ def _read_contents(searcher: Searcher, query: Query, found: Candidates) -> tuple
         strength[row] += cosine
     best = sorted(found.rows, key=strength.__getitem__, reverse=True)
     in_session = [row for row in best if found.rows[row].parent is not None and found.rows[row].position is not None]
-    most = max(READ if in_session else READ_FLAT, math.ceil(MORE * query.limit))
+    least = READ_FLAT if found.keyword else READ_NEAREST
+    most = max(READ if in_session else least, math.ceil(MORE * query.limit))
     if find_exact(query.text):
         most = max(most, FLAT_DEPTH)  # what holds a name as a whole may hold its parts no more often than many others
     best = best[:most]
