@@ -17,7 +17,7 @@ from io import BytesIO
 from pathlib import Path
 
 from PIL import Image
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import ViewportSize, sync_playwright
 
 from cofio import Engine, Scope, Settings
 from cofio.conversations.conversations import Conversations, Project
@@ -26,7 +26,7 @@ from cofio.extract.extractor import Message
 
 from .page import FLAGS, serve
 
-SIZE = {"width": 1200, "height": 760}
+SIZE: ViewportSize = {"width": 1200, "height": 760}
 COLOURS = 200
 HIDE_FOLDER = """() => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -126,8 +126,9 @@ def take(url: str, folder: Path, program: str) -> None:
         links = {"record": "allergic", "conversations": "My trip", "threads": "find-a-boat"}
         browser.new_page(base_url=url).goto(addresses["search"])  # which loads the model
         for name, address in addresses.items():
-            scheme = "dark" if name == "record" else "light"
-            context = browser.new_context(base_url=url, viewport=SIZE, color_scheme=scheme)  # type: ignore[arg-type]  # a literal
+            context = browser.new_context(
+                base_url=url, viewport=SIZE, color_scheme="dark" if name == "record" else "light"
+            )
             page = context.new_page()
             page.goto(address)
             if name in links:

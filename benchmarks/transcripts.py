@@ -90,7 +90,7 @@ class Author:
 
     def call(self) -> tuple[str, dict[str, str], str, bool]:
         """A tool call: its name, its input, its result, and whether it failed."""
-        file = f"/work/{self.rng.choice(_NOUNS)}.py"
+        file = f"/repository/{self.rng.choice(_NOUNS)}.py"
         kind = self.rng.randrange(4)
         if kind == 0:
             failed = self.rng.random() < 0.3

@@ -15,7 +15,7 @@ from cofio.capture.coding_rules import CodingRules
 from cofio.capture.command_runs import WorkList, find_fixes
 from cofio.capture.lessons import find_lessons, is_personal
 from cofio.capture.private_text import asks_to_skip, strip_injected, strip_private
-from cofio.extract.extractor import Call, Message
+from cofio.extract.extractor import Call, Message, Role
 from cofio.text.fence import fence, tag_lines
 
 from .made import START, Step, run, say, use, user
@@ -32,8 +32,9 @@ def tell(*steps: Step) -> list[Message]:
             text = f"Exit code 1\n{step.result}" if step.failed else step.result
             messages.append(Message(id=f"r{number}", sender="tool", role="tool", at=at, text=text, answers=call.id))
         else:
-            role, sender = ("user", "sam") if step.kind == "user" else ("assistant", "agent")
-            messages.append(Message(id=f"m{number}", sender=sender, role=role, at=at, text=step.text))  # type: ignore[arg-type]  # one of two roles
+            role: Role = "user" if step.kind == "user" else "assistant"
+            sender = "sam" if step.kind == "user" else "agent"
+            messages.append(Message(id=f"m{number}", sender=sender, role=role, at=at, text=step.text))
     return messages
 
 
