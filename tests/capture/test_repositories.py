@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from cofio.capture import Repository, find_repository, user_scope
 from cofio.capture.remotes import find_remote, normalize_remote
+from cofio.capture.repositories import find_user
 from cofio.doors.rest.requests import CHARSET
 from cofio.values.errors import Invalid
 
@@ -231,3 +232,23 @@ def test_a_scope_is_a_project_that_rest_can_name(name: str, tmp_path: Path) -> N
     assert found.user_scope.names[3:] == user_scope().names[3:] == ("user", user_scope().names[-1])
     assert re.fullmatch(CHARSET, user_scope().names[-1])
     assert found.scope.names != user_scope().names[:3]
+
+
+@pytest.mark.parametrize(
+    ("variables", "name"),
+    [
+        ({"USER": "ada", "HOME": "/home/other"}, "ada"),
+        ({"LOGNAME": "", "USERNAME": "Ada L."}, "Ada-L"),
+        ({"HOME": "/home/ada/"}, "ada"),
+        ({"HOME": "/"}, "user"),
+        ({}, "user"),
+    ],
+)
+def test_a_user_is_known_by_the_login_or_else_by_the_home_folder(
+    variables: dict[str, str], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("LOGNAME", "USER", "LNAME", "USERNAME", "HOME", "USERPROFILE"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in variables.items():
+        monkeypatch.setenv(variable, value)
+    assert find_user() == name

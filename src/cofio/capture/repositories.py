@@ -7,7 +7,6 @@ and obeys its configuration.
 
 from __future__ import annotations
 
-import getpass
 import hashlib
 import os
 import re
@@ -31,6 +30,7 @@ _CONFIG = 1 << 20  # bytes of a configuration
 _POINTER = 1 << 12  # bytes of the file that names the folder which worktrees share
 _DEEPEST = 256  # folders that are looked at on the way up
 _NAME = 60  # characters of a repository's name that its scope shows
+_LOGINS = ("LOGNAME", "USER", "LNAME", "USERNAME")  # as getpass reads them
 _OTHERS = re.compile(r"[^A-Za-z0-9_.+-]+")
 
 
@@ -89,12 +89,13 @@ def find_personal_project() -> Project:
 
 
 def find_user() -> str:
-    """Whose memory it is: the name by which the system knows the user, in letters that REST takes."""
-    try:
-        name = getpass.getuser()
-    except (OSError, KeyError, ImportError):  # in a container, an id may have no name
-        name = ""
-    return _slug(name) or "user"
+    """Whose memory it is: the name by which the system knows the user, in letters that REST takes.
+
+    The system's directory of users is not asked: it may lie on another machine.
+    """
+    names = (os.environ.get(variable, "") for variable in _LOGINS)
+    home = os.environ.get("HOME") or os.environ.get("USERPROFILE") or ""
+    return _slug(next(filter(None, names), "") or os.path.basename(os.path.normpath(home))) or "user"
 
 
 def _make_repository(identity: str, *, root: Path | None, is_opted_out: bool) -> Repository:
