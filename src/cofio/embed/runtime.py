@@ -74,6 +74,7 @@ def open_session(graph: bytes, *, threads: int = 1) -> Session:
     options.enable_mem_pattern = False
     options.log_severity_level = 3
     session: Session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
+    vars(session).pop("_model_bytes", None)  # it would keep the file for a change of providers, which never comes
     return session
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import lru_cache
@@ -54,9 +54,7 @@ def measure_features(
     read = list(map(read_text, texts))
     positions = None
     if any(each.parent is not None for each in candidates):
-        positions = Positions.find(
-            [(each.scope, each.parent) for each in candidates], [each.position for each in candidates]
-        )
+        positions = find_positions(candidates)
     by_author = {author: words.find_held(_split_name(author)) for author in {each.author for each in candidates}}
     held = [
         words.find_held(each.words) | by_author[candidate.author]
@@ -102,6 +100,12 @@ def measure_features(
         )
         columns |= _measure_surroundings(query, asked, found, texts, read, positions, columns, surrounding)
     return Features(rows, columns, positions, length, cover, cosine, likeness, words.is_name)
+
+
+def find_positions(candidates: Iterable[Candidate]) -> Positions:
+    """Find where the candidates stand."""
+    pairs = [((each.scope, each.parent), each.position) for each in candidates]
+    return Positions.find([session for session, _ in pairs], [position for _, position in pairs])
 
 
 def get_day(query: Query) -> date:

@@ -19,7 +19,7 @@ from ..values.records import Draft, Record, Similar
 from . import ranking
 from .calibration import estimate_relevance, make_monotone
 from .currency import order_alike
-from .features import Features, get_day, measure_features
+from .features import Features, find_positions, get_day, measure_features
 from .fresh_vectors import MOST
 from .language_hint import suggest_model
 from .text_features import find_exact
@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from ..embed import QueryTokens
     from ..values.changes import Vector
 
-DEPTH = 200  # the fewest candidates that each signal is asked for
+DEPTH = 150  # the fewest candidates that each signal is asked for
 FLAT_DEPTH = 60  # the fewest, where nothing that stands around a candidate counts
-EXPANDED = 30  # how many of the best bring their surroundings along
-READ, READ_FLAT = 160, 15  # how many of the best are read and ranked, at least; the others are far from the first
-READ_NEAREST = 24  # where there are no words to go by, and what is read tells more
+EXPANDED = 20  # how many of the best bring their surroundings along
+READ, READ_FLAT = 48, 15  # how many of the best are read and ranked, at least; the others are far from the first
+READ_BY_VECTORS, READ_FLAT_BY_VECTORS = 120, 24  # where there are no words to go by, and what is read tells more
+BESIDE, TOGETHER = 0.3, 0.3  # what good turns beside it, and the best of its session, are worth for being read
 MORE = 1.5  # how many times the hits asked for are read
 FURTHER = 0.3  # of the store's floor: what a hit must reach that comes after one that reached it
 NEAR, NEAR_COSINE = 3, 0.25  # what is named of those that the floor left out, when it left nothing
@@ -197,15 +198,9 @@ def _read_contents(searcher: Searcher, query: Query, found: Candidates) -> tuple
     """
     if not found.rows:
         return found, {}
-    strength = dict.fromkeys(found.rows, 0.0)
-    scores = [score for score, _ in found.keyword.values()]
-    strength.update(zip(found.keyword, ranking.normalize(scores, 0.0), strict=True))
-    for row, cosine in zip(found.semantic, ranking.normalize(list(found.semantic.values())), strict=True):
-        strength[row] += cosine
-    best = sorted(found.rows, key=strength.__getitem__, reverse=True)
-    in_session = [row for row in best if found.rows[row].parent is not None and found.rows[row].position is not None]
-    least = READ_FLAT if found.keyword else READ_NEAREST
-    most = max(READ if in_session else least, math.ceil(MORE * query.limit))
+    best, in_session = _order_by_strength(found)
+    together, alone = (READ, READ_FLAT) if found.keyword else (READ_BY_VECTORS, READ_FLAT_BY_VECTORS)
+    most = max(together if in_session else alone, math.ceil(MORE * query.limit))
     if find_exact(query.text):
         most = max(most, FLAT_DEPTH)  # what holds a name as a whole may hold its parts no more often than many others
     best = best[:most]
@@ -218,6 +213,30 @@ def _read_contents(searcher: Searcher, query: Query, found: Candidates) -> tuple
         rows={row: found.rows[row] for row in best} | around.rows,
     )
     return found, around.contents
+
+
+def _order_by_strength(found: Candidates) -> tuple[list[int], list[int]]:
+    """Return the candidates, best first by what is known of them unread, and those of them that stand in a session.
+
+    A turn among good ones is likely to be good: what stands around it is known by its position alone.
+    """
+    candidates = found.rows.values()
+    strength = dict.fromkeys(found.rows, 0.0)
+    scores = [score for score, _ in found.keyword.values()]
+    strength.update(zip(found.keyword, ranking.normalize(scores, 0.0), strict=True))
+    for row, cosine in zip(found.semantic, ranking.normalize(list(found.semantic.values())), strict=True):
+        strength[row] += cosine
+    in_session = {each.row for each in candidates if each.parent is not None and each.position is not None}
+    if in_session:
+        own = list(strength.values())
+        positions = find_positions(candidates)
+        beside, together = ranking.measure_neighbours(own, positions), ranking.measure_session(own, positions)
+        strength = {
+            row: score + BESIDE * near + TOGETHER * best
+            for row, score, near, best in zip(strength, own, beside, together, strict=True)
+        }
+    best = sorted(strength, key=strength.__getitem__, reverse=True)
+    return best, [row for row in best if row in in_session]
 
 
 def _rank(found: Candidates, features: Features, fusion: str) -> _Scores:

@@ -39,6 +39,8 @@ SAME_LINE = 60.0  # seconds within which the same line of another process is not
 FORCE = 1.0  # seconds that a second Ctrl-C leaves
 SHORT = 0.02  # seconds until a process has ended whose line is closed already
 CHILD = "cofio.doors.web.child"
+# Each process has a core to itself at best: threads of numpy's would only wait for each other, spinning.
+_ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _log = logging.getLogger("cofio.serve")
 
@@ -190,6 +192,7 @@ class Supervisor:
                     [sys.executable, "-P", "-m", CHILD, str(theirs.fileno())],
                     stdin=subprocess.DEVNULL,
                     pass_fds=inherited,
+                    env=_ONE_THREAD | os.environ,
                 )
         except OSError as error:  # no memory, or too many processes
             ours.close()
