@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from ..values.changes import Vector
 
 DEPTH = 150  # the fewest candidates that each signal is asked for
-FLAT_DEPTH = 60  # the fewest, where nothing that stands around a candidate counts
+FLAT_DEPTH = 40  # the fewest, where nothing that stands around a candidate counts
+NAME_DEPTH = 60  # the fewest where a name is asked for: what holds it as a whole may hold its parts no oftener
 EXPANDED = 20  # how many of the best bring their surroundings along
 READ, READ_FLAT = 48, 15  # how many of the best are read and ranked, at least; the others are far from the first
 READ_BY_VECTORS, READ_FLAT_BY_VECTORS = 120, 24  # where there are no words to go by, and what is read tells more
@@ -168,8 +169,9 @@ def find_candidates(searcher: Searcher, query: Query, asked: Sequence[str], want
     looked_up = asked if query.mode != "semantic" else ()
     least = 4 * query.limit
     # A word's candidate far down can come first only by what stands around it.
+    flat_depth = max(NAME_DEPTH if find_exact(query.text) else FLAT_DEPTH, least)
     return searcher.candidates(
-        looked_up, wanted.vector, wanted.embedder, depth=max(DEPTH, least), flat_depth=max(FLAT_DEPTH, least)
+        looked_up, wanted.vector, wanted.embedder, depth=max(DEPTH, least), flat_depth=flat_depth
     )
 
 
@@ -202,7 +204,7 @@ def _read_contents(searcher: Searcher, query: Query, found: Candidates) -> tuple
     together, alone = (READ, READ_FLAT) if found.keyword else (READ_BY_VECTORS, READ_FLAT_BY_VECTORS)
     most = max(together if in_session else alone, math.ceil(MORE * query.limit))
     if find_exact(query.text):
-        most = max(most, FLAT_DEPTH)  # what holds a name as a whole may hold its parts no more often than many others
+        most = max(most, NAME_DEPTH)
     best = best[:most]
     around = searcher.around([found.rows[row] for row in in_session[:EXPANDED]], ranking.REACH, best)
     near = {row: found.semantic[row] for row in best if row in found.semantic}
