@@ -50,9 +50,9 @@ bench: .venv/.model .venv/.dev
 torture: .venv/.model .venv/.dev .strace/installed .pgbouncer/installed .chromium/installed
 	@COFIO_TORTURE=1 $(BIN)/python -m pytest -q --timeout 14400 tests/faults tests/network tests/everywhere \
 		tests/doors/animus/test_process.py tests/doors/mcp/test_process.py tests/doors/memory_tool/test_paths.py \
-		tests/capture/test_killed.py tests/doors/page/test_browser.py tests/doors/rest/test_process.py \
+		tests/capture/test_killed.py tests/doors/page/test_browser.py tests/doors/rest/test_process.py tests/doors/serve \
 		tests/importing tests/knowledge/test_documents.py tests/library/adapters tests/library/stores tests/postgresql \
-		tests/quality tests/capture
+		tests/quality tests/capture tests/contract/test_checkpoints.py
 
 clean:
 	rm -rf site .venv .node .redis .strace .pgbouncer .chromium .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -155,19 +155,39 @@ FOLDER_ONLY = {
 """The files and folders of tests that need a folder, and why; a single test says so by the marker `folder_only`."""
 
 LONG = {
+    "contract/test_checkpoints.py::test_the_cache_counts_what_small_states_take_and_holds_so_many_at_most": "memory",
+    "contract/test_checkpoints.py::test_two_processes_agree_with_whole_states": "two processes for each example",
     "doors/animus/test_process.py::test_a_hundred_processes_on_one_project_lose_nothing": "a hundred processes",
     "doors/animus/test_process.py::test_it_is_gone_within_a_second": "eight processes with the model",
     "doors/mcp/test_process.py::test_it_is_gone_within_a_second_of_stdin_closing": "four processes with the model",
     "doors/memory_tool/test_paths.py::test_a_command_reaches_the_canonical_file_of_its_path_and_no_other": "250 paths",
+    "doors/rest/test_process.py::test_a_server_that_is_stopped_waits_for_no_model": "how processes end",
     "doors/rest/test_process.py::test_four_servers_add_to_one_session_at_once": "four servers of several processes",
+    "doors/rest/test_process.py::test_settings_come_from_variables_and_flags": "how a server is started",
+    "doors/rest/test_process.py::test_the_commands_of_the_page_do_what_it_shows": "what the page says, of a folder",
+    "doors/rest/test_process.py::test_the_description_is_shown_on_loopback_and_elsewhere_by_setting": "who is let in",
+    "doors/serve/test_serve.py::test_it_says_when_it_was_stopped_and_that_nothing_is_lost": "how processes end",
+    "doors/serve/test_serve.py::test_it_says_where_it_listens_and_ends_when_asked": "how processes end",
+    "doors/serve/test_workers.py::test_a_request_under_way_is_answered_although_the_server_is_stopped": "the same",
+    "doors/serve/test_workers.py::test_clients_of_the_sdk_are_served_by_all_workers": "how requests are spread",
+    "doors/serve/test_workers.py::test_connections_are_spread_over_the_workers": "how requests are spread",
+    "doors/serve/test_workers.py::test_ctrl_c_ends_all_processes_once": "how processes end",
+    "doors/serve/test_workers.py::test_the_number_of_workers_is_a_setting_too": "how a server is started",
+    "doors/serve/test_workers.py::test_there_is_room_for_as_many_tasks_as_before": "how requests are spread",
+    "doors/serve/test_workers.py::test_when_the_parent_is_killed_all_end_and_the_port_is_free": "how processes end",
+    "importing/test_agent_memory_store.py::test_a_damaged_database_gives_what_can_be_read_and_says_what_would_help":
+        "what the product left, which is a folder",
+    "importing/test_agent_memory_store.py::test_a_product_that_starts_in_the_middle_is_read_on_under_locks": "node",
     "importing/test_agent_memory_store.py::test_a_product_that_writes_meanwhile_is_not_in_the_way_nor_hindered": "node",
     "importing/test_agent_memory_store.py::test_a_take_over_that_is_killed_goes_on_where_it_was": "thousands of chunks",
+    "importing/test_agent_memory_store.py::test_closing_the_memory_ends_a_take_over_quietly_and_the_next_start_goes_on":
+        "thousands of chunks",
     "knowledge/test_documents.py::test_many_who_change_one_document_leave_one_whole_version": "many tries of each",
     "library/adapters/test_openai_agents.py::test_a_session_may_be_longer_than_a_list": "ten thousand messages",
     "library/adapters/test_transcripts.py::test_marks_count_in_a_transcript_that_is_longer_than_a_list": "the same",
     "library/stores/test_contract.py::test_a_namespace_of_any_size_is_listed_and_cleared_whole": "ten thousand items",
     "quality": "the model embeds the whole corpus again; a contract test holds the order of hits to be the same",
-}
+}  # fmt: skip
 """What takes too long to run on every backend each time: it runs on a folder, and on all in `make torture`."""
 
 

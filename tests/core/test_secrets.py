@@ -882,7 +882,7 @@ for line in sys.stdin:
         mask(piece, 2**12)
         print(repr(piece), mask(piece, 2**14), mask(piece, 2**17), sep="\\t", flush=True)
         continue
-    size = 2**18
+    size = 2**17
     scan(piece, 2**12)
     print(repr(piece), scan(piece, size // 8), scan(piece, size), sep="\\t", flush=True)
 """

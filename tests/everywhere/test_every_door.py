@@ -486,7 +486,7 @@ def _plain_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 # A failure is not shrunk: each try opens every door anew, and forty steps can be read.
 USUAL = settings(
-    max_examples=8,
+    max_examples=6,
     stateful_step_count=40,
     phases=(Phase.reuse, Phase.generate),
     suppress_health_check=list(HealthCheck),
