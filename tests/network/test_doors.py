@@ -117,9 +117,15 @@ def _use_rest(address: str, vault: Path) -> None:
     assert "Oslo" in fetch(f"{address}/search", {"user_id": "ada", "query": "who lives in Oslo"})
     wait_until(lambda: [*vault.rglob("episode-2026-05-28.md")])  # the files follow in the background
     (file,) = vault.rglob("episode-2026-05-28.md")
-    file.write_text(file.read_text().replace("Oslo", "Bergen"))
     wanted = {"user_id": "ada", "memory_type": "episode"}
-    wait_until(lambda: "Bergen" in fetch(f"{address}/get", wanted))
+
+    def is_edited() -> bool:
+        """Edit the file as often as the vault, which may still be at it, writes it as it was."""
+        if "Oslo" in (text := file.read_text()):
+            file.write_text(text.replace("Oslo", "Bergen"))
+        return "Bergen" in fetch(f"{address}/get", wanted)
+
+    wait_until(is_edited)
 
 
 def _upload(address: str) -> None:
