@@ -30,6 +30,10 @@ class Moment(StrEnum):
     END = "end"
 
 
+TELLING = frozenset({Moment.START, Moment.PROMPT, Moment.EDIT})
+"""The moments at which an agent waits to be told something."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookEvent:
     """An event of a client, in the same words for all of them."""

@@ -11,7 +11,7 @@ from ...capture.repositories import Repository, find_repository, user_scope
 from ...engine.engine import Engine
 from ...engine.opening import load_settings
 from ...values.errors import CofioError
-from .client_protocols import HookEvent, Moment
+from .client_protocols import TELLING, HookEvent, Moment
 from .hook_store import find_hook_store
 
 if TYPE_CHECKING:
@@ -46,6 +46,8 @@ def act(client: str, event: HookEvent, store: str | None, report: Callable[[Outc
         address = find_hook_store(store)
         # No model is loaded or fetched by a hook: who opens the memory next makes the vectors.
         settings = replace(load_settings(address), background=False, embedder="none")
+        if event.moment in TELLING:  # a power cut may take the note of what was told: the agent does not wait for it
+            settings = replace(settings, sync="normal")
         with Engine.open(address, settings=settings) as engine:
             outcome = _act(_Session(engine, address.home, client, event, repository))
             if outcome.text:
