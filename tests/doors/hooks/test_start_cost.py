@@ -23,7 +23,8 @@ HEAVY = {
     "argparse", "asyncio", "calendar", "ctypes", "email", "importlib.metadata", "logging", "numpy", "onnxruntime",
     "psycopg", "pydantic", "random", "secrets", "shutil", "sqlite3", "subprocess", "tempfile", "tomllib",
     "cofio.backends.postgres", "cofio.backends.checkpoint_interface", "cofio.capture.capture",
-    "cofio.doors.cli.command_line", "cofio.embed.local", "cofio.engine.agreement", "cofio.extract", "cofio.llm", "cofio.vault",
+    "cofio.doors.cli.command_line", "cofio.embed.local", "cofio.engine.agreement", "cofio.extract", "cofio.llm",
+    "cofio.vault",
 }  # fmt: skip
 MOST_OWN = 100  # of the modules of cofio itself: each takes a part of a millisecond
 CLASSES = """

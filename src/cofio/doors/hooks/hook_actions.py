@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,13 +11,16 @@ from typing import TYPE_CHECKING
 from ...capture.repositories import Repository, find_repository, user_scope
 from ...engine.engine import Engine
 from ...engine.opening import load_settings
-from ...values.errors import CofioError
+from ...values.errors import CofioError, Unavailable
 from .client_protocols import TELLING, HookEvent, Moment
 from .hook_store import find_hook_store
 
 if TYPE_CHECKING:
     from ...capture.injections import Injection
     from ...values.records import Scope
+
+LONG_TAIL = 200
+"""How many records may wait for the word index before a capture sees to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,6 +126,13 @@ def _tell(injection: Injection, session: _Session) -> Outcome:
     )  # fmt: skip
 
 
+def _index(engine: Engine) -> None:
+    """Bring the word index up to date, if there is much to do: else each prompt would look through all of it."""
+    with suppress(Unavailable):  # another process is at it, or will be: what was captured is stored
+        if engine.stats().waiting_for_index >= LONG_TAIL:
+            engine.settle(limit=0)
+
+
 def _capture(session: _Session) -> Outcome:
     from ...capture.capture import capture_transcript
     from ...capture.transcripts.transcript_sources import find_transcript
@@ -134,5 +145,7 @@ def _capture(session: _Session) -> Outcome:
     folder = Path(event.folder) if event.folder else None
     with use_vault(engine, session.home, engine.settings) as vault:
         report = capture_transcript(engine, client, path, event.session, folder, mirror=vault)
+    if report.messages:
+        _index(engine)
     sort = "captured" if report.messages else "off" if report.reason == "opted out" else "nothing"
     return Outcome(sort=sort, repository=name, records=report.messages, note=report.reason)
