@@ -171,9 +171,9 @@ def render(seen: Quality, held_out: Quality, times: dict[str, list[Taken]]) -> I
     for name, one, other in zip(QUALITIES, describe(seen), describe(held_out), strict=True):
         yield f"| {name} | {one} | {other} |"
     yield ""
-    yield "Without hooks, each of these figures is 0. The floors of `capture/recall.py` and the words beside it were chosen"
-    yield "with the first half in view; nothing was chosen by the second, of other repositories and in other words. A turn"
-    yield "counts as told if one line has three fifths of its words, as the lesson has that was drawn from it."
+    yield "Without hooks, each of these figures is 0. The floors of `capture/recall.py` and the words beside it were"
+    yield "chosen with the first half in view; nothing was chosen by the second, of other repositories and in other"
+    yield "words. A turn counts as told if one line has three fifths of its words, as the lesson has that was drawn from it."
     yield ""
     yield "| process | p50 ms | p99 ms | added p50 ms | added p99 ms | processor p50 ms |"
     yield "|---|---:|---:|---:|---:|---:|"

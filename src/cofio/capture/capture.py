@@ -83,7 +83,8 @@ def capture_transcript(
     """Store what is new in a transcript, and what it teaches, in the memory of its repository.
 
     `cwd` counts where the transcript does not say in which folder its session began. `session_id` names the session of
-    a client whose sessions share a file.
+    a client whose sessions share a file. If the memory's settings name a model, what was made of the messages is
+    bettered by the next server that has the time.
 
     Raises:
         Invalid: there is no such client.
@@ -92,18 +93,23 @@ def capture_transcript(
     """
     part = session_id or "" if get_client(client).parser is None else ""
     transcript = Transcript(client=client, path=path, part=part, changed_at=datetime.now(UTC))
-    return Capture(memory, mirror=mirror).take(transcript, cwd=cwd)
+    is_refined = bool(memory.settings.llm_base_url)
+    return Capture(memory, mirror=mirror, is_refined=is_refined).take(transcript, cwd=cwd)
 
 
 class Capture:
-    """Takes transcripts into a memory, one after the other."""
+    """Takes transcripts into a memory, one after the other.
 
-    def __init__(self, engine: Engine, *, mirror: Mirror | None = None) -> None:
+    With `is_refined`, a server's model is to better what comes of them: not for months at once, which would cost a lot.
+    """
+
+    def __init__(self, engine: Engine, *, mirror: Mirror | None = None, is_refined: bool = False) -> None:
         self.engine = engine
         self.rules = CodingRules()
         self.conversations = Conversations(
-            engine, zone=engine.settings.zone, extractor=self.rules, mirror=mirror, default_user=find_user()
-        )
+            engine, zone=engine.settings.zone, extractor=self.rules, mirror=mirror, default_user=find_user(),
+            has_model_elsewhere=is_refined,
+        )  # fmt: skip
         self._repositories: dict[tuple[str, str], Repository] = {}
 
     def take(self, transcript: Transcript, *, cwd: Path | None = None) -> CaptureReport:
