@@ -173,7 +173,7 @@ def render(seen: Quality, held_out: Quality, times: dict[str, list[Taken]]) -> I
     yield ""
     yield "Without hooks, each of these figures is 0. The floors of `capture/recall.py` and the words beside it were"
     yield "chosen with the first half in view; nothing was chosen by the second, of other repositories and in other"
-    yield "words. A turn counts as told if one line has three fifths of its words, as the lesson has that was drawn from it."
+    yield "words. A turn counts as told if one line has three fifths of its words, as the lesson drawn from it has."
     yield ""
     yield "| process | p50 ms | p99 ms | added p50 ms | added p99 ms | processor p50 ms |"
     yield "|---|---:|---:|---:|---:|---:|"
