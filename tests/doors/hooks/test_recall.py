@@ -52,9 +52,7 @@ def test_words_that_are_common_or_frequent_here_are_not_enough(engine: Engine, p
 
 @pytest.mark.requirement("prompt.recall")
 def test_a_memory_that_shares_much_more_is_told_alone(engine: Engine) -> None:
-    block = recall(
-        engine, "Which signed address of the bucket takes images, which invoice?", [PLACE], session="one"
-    )
+    block = recall(engine, "Which signed address of the bucket takes images, which invoice?", [PLACE], session="one")
     assert len(block.records) == 1
     assert PICTURES in block.text
 
