@@ -101,14 +101,18 @@ def _act(session: _Session) -> Outcome:
 
 def _start(session: _Session) -> Outcome:
     from ...capture.digest import brief
+    from ...capture.injections import Injection
     from ...capture.recall import recall, restart
+    from ...capture.shown_records import ShownRecords
 
     engine, event, scopes, name = session.engine, session.event, session.scopes, session.repository.name
     if event.source == "resume":  # what it was told before comes back with it
         return Outcome(sort="nothing", repository=name)
     if event.source in ("compact", "clear"):
         restart(engine, scopes, event.session)
-    injection = brief(engine, scopes, session=event.session, name=name)
+    # Some versions of Copilot CLI say at each prompt that a session begins.
+    is_told = bool(ShownRecords(engine, scopes[0], event.session).load().records)
+    injection = Injection() if is_told else brief(engine, scopes, session=event.session, name=name)
     if not event.prompt:
         return _tell(injection, session)
     hits = recall(engine, event.prompt, scopes, session=event.session)  # there is no other chance at some clients
