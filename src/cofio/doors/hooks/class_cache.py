@@ -50,12 +50,12 @@ class ClassCache:
                 set_mode(file.fileno(), 0o600)
                 file.write(zlib.crc32(content).to_bytes(_CHECK_BYTES, "little") + content)
 
-    def _execute(self, text: str, names: dict[str, object], found: dict[str, object]) -> None:
+    def _execute(self, text: str, *names: dict[str, object]) -> None:
         code = self._codes.get(text)
         if code is None:
             code = self._codes[text] = compile(text, "<string>", "exec")
             self._is_complete = False
-        exec(code, names, found)  # noqa: S102  # as `dataclasses` would, with a text of its own
+        exec(code, *names)  # noqa: S102  # as `dataclasses` would, with a text of its own
 
 
 def find_cache_file() -> Path | None:
