@@ -8,11 +8,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..text.tokenizer import split_query, split_words
 
 _READ = 2_000  # characters of a prompt
 _MOST_WORDS = 8  # of what is taken back; more say no longer what it is
+_HINTS = (
+    "forget",
+    "ignore",
+    "disregard",
+    "drop",
+    "remember",
+    "my mind",
+    "no longer",
+    "any more",
+    "anymore",
+    "any longer",
+)
 _WHAT = r"(?P<what>[^.!?;\n]{2,160})"
 _WANTS = r"(?:want|prefer|like|love|need|use|write|insist on)"
 _REFUSES = r"(?:hate|dislike|mind|object to)"
@@ -46,9 +59,12 @@ class Withdrawal:
         return self.is_wish is None or self.is_wish != bool(_NEGATIVE.search(lesson))
 
 
-def find_withdrawals(prompt: str) -> list[Withdrawal]:
-    """What a prompt takes back by its name."""
-    return [*_find(prompt[:_READ])]
+@lru_cache(maxsize=64)
+def find_withdrawals(prompt: str) -> tuple[Withdrawal, ...]:
+    """What a prompt takes back by its name. Each lesson of a session is compared with each later prompt."""
+    text = prompt[:_READ]
+    lowered = text.lower()
+    return tuple(_find(text)) if any(hint in lowered for hint in _HINTS) else ()
 
 
 def withdraw_lesson(lesson: str) -> Withdrawal:
