@@ -47,8 +47,8 @@ bench: .venv/.model .venv/.dev
 	@$(BIN)/python -m benchmarks.hooks
 	@$(BIN)/python -m benchmarks.postgres --sizes 20000 100000
 
-torture: .venv/.model .venv/.dev .strace/installed .pgbouncer/installed .chromium/installed
-	@COFIO_TORTURE=1 $(BIN)/python -m pytest -q --timeout 14400 tests/faults tests/network tests/everywhere \
+torture: .venv/.model .venv/.dev .node/installed .strace/installed .pgbouncer/installed .chromium/installed
+	@COFIO_TORTURE=1 $(BIN)/python -m pytest -q --timeout 14400 tests/faults tests/network tests/everywhere tests/doors/hooks \
 		tests/doors/animus/test_process.py tests/doors/mcp/test_process.py tests/doors/memory_tool/test_paths.py \
 		tests/capture/test_killed.py tests/doors/page/test_browser.py tests/doors/rest/test_process.py tests/doors/serve \
 		tests/importing tests/knowledge/test_documents.py tests/library/adapters tests/library/stores tests/postgresql \

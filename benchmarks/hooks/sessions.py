@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-FILE = Path(__file__).parents[1] / "data" / "coding_sessions.txt"
+DATA = Path(__file__).parents[1] / "data"
+FILE, HELD_OUT = DATA / "coding_sessions.txt", DATA / "coding_sessions_held_out.txt"
 CLIENTS = ("claude-code", "codex", "gemini", "copilot", "cursor")
 """The clients whose transcripts are lines of a file; OpenCode's are rows of a database."""
 CHATTER = 24  # turns of small talk in each session

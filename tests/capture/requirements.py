@@ -35,6 +35,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "capture.killed": ("issue, done when", "kill -9 at any moment loses nothing, and nothing comes twice"),
     "capture.place": ("issue 5", "nothing leaks between repositories, and a repository can opt out"),
     "capture.personal": ("issue 5", "what a user prefers everywhere is in a scope beside the repositories"),
+    "capture.model": ("issue 4", "with a model configured, it betters what was captured, and lessons stay lessons"),
     "capture.sidechain": ("decision", "what goes between agents is left out"),
     "capture.hostile": ("decision", "bad input is passed over or refused, and changes nothing"),
     "private.marks": ("issue 4", "`#skip` and `<private>` keep what they mark out of the memory"),

@@ -169,6 +169,22 @@ def test_what_was_recalled_is_not_captured_again(memory: Engine, home: Path, boa
     assert "forty stone" not in dump(memory)
 
 
+@pytest.mark.requirement("private.injected")
+def test_a_result_of_cofio_s_own_that_is_read_after_its_call_is_not_captured_again(
+    memory: Engine, home: Path, boats: Path
+) -> None:
+    steps = [
+        user("Lift it."), use("mcp__cofio__search_context", "The anchor weighs forty stone.", query="anchor"),
+        run("cofio search anchor", "The anchor weighs forty stone."), say("Lifted."),
+    ]  # fmt: skip
+    path = find_file("claude-code", home)
+    for number, each in enumerate(make_claude_code(steps, str(boats))):
+        write_lines(path, [each], append=number > 0)
+        capture_transcript(memory, "claude-code", path)
+    assert list_turns(memory, find_repository(boats).scope)[-1] == "Lifted."
+    assert "forty stone" not in dump(memory)
+
+
 @pytest.mark.requirement("capture.sidechain")
 def test_what_goes_between_agents_is_left_out(memory: Engine, home: Path, boats: Path) -> None:
     side = [
@@ -243,6 +259,37 @@ def test_a_later_session_takes_back_what_an_earlier_capture_kept(memory: Engine,
     assert list_labelled(memory, scope, "decision") == ["We decided to drop Windows."]
     capture(memory, home, [user("Never mind, scratch that."), say("Good.")], boats, first=6)
     assert list_labelled(memory, scope, "decision") == []
+
+
+def list_preferences(memory: Engine, scope: Scope) -> str:
+    """All that says what the user prefers: facts, and the profile; not what was said itself."""
+    return "\n".join(each.text for each in memory.list(scope, kinds=(Kind.FACT, Kind.PROFILE), limit=100))
+
+
+@pytest.mark.requirement("lessons.withdrawn", "capture.personal")
+@pytest.mark.parametrize(
+    "prompt",
+    ["Forget that I prefer tabs.", "I no longer prefer tabs.", "I changed my mind about tabs.", "Forget that."],
+)
+def test_a_preference_that_is_taken_back_stays_nowhere(memory: Engine, home: Path, boats: Path, prompt: str) -> None:
+    capture(memory, home, [user("I always test first. Paint it."), say("Noted."), user("And I prefer tabs.")], boats)
+    scopes = (find_repository(boats).scope, user_scope())
+    assert ["prefer" in list_preferences(memory, scope) for scope in scopes] == [True, True]
+    capture(memory, home, [say("Noted."), user(prompt), say("All right.")], boats, first=3)
+    for scope in scopes:
+        assert "tabs" not in list_preferences(memory, scope).replace(prompt, "").replace("their mind about tabs", "")
+        assert list_labelled(memory, scope, "preference") == ["I always test first."]
+
+
+@pytest.mark.requirement("lessons.withdrawn")
+@pytest.mark.parametrize("prompt", ["I no longer want emojis.", "Forget that I like short answers."])
+def test_what_is_taken_back_by_its_name_is_that_and_nothing_else(
+    memory: Engine, home: Path, boats: Path, prompt: str
+) -> None:
+    told = ["I never use emojis.", "I prefer long answers."]
+    capture(memory, home, [user(" ".join(told)), say("Noted.")], boats)
+    capture(memory, home, [user(prompt), say("All right.")], boats, first=2)
+    assert sorted(list_labelled(memory, user_scope(), "preference")) == told
 
 
 @pytest.mark.requirement("lessons.todo")

@@ -7,6 +7,7 @@ a transcript that was rewritten adds only what is new in it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from ..values.query import AllOf, Filter, Where
 from ..values.records import Kind, Record
 from .coding_rules import CodingRules
 from .command_runs import OPEN, WorkList
+from .lesson_removal import LessonRemover
 from .lessons import (
     DECISION,
     PREFERENCE,
@@ -39,6 +41,7 @@ from .repositories import Repository, find_personal_project, find_repository, fi
 from .shortening import MessageMaker
 from .transcripts.transcript_messages import ReadCounts, TranscriptMessage
 from .transcripts.transcript_sources import Transcript, TranscriptReading, get_client, open_reading
+from .withdrawals import withdraw_lesson
 
 BATCH = 500  # messages that are stored in one transaction, and then carved
 HEAVY = 4_000_000  # characters after which a batch ends, however few its messages are
@@ -83,7 +86,8 @@ def capture_transcript(
     """Store what is new in a transcript, and what it teaches, in the memory of its repository.
 
     `cwd` counts where the transcript does not say in which folder its session began. `session_id` names the session of
-    a client whose sessions share a file.
+    a client whose sessions share a file. If the memory's settings name a model, what was made of the messages is
+    bettered by the next server that has the time.
 
     Raises:
         Invalid: there is no such client.
@@ -92,18 +96,23 @@ def capture_transcript(
     """
     part = session_id or "" if get_client(client).parser is None else ""
     transcript = Transcript(client=client, path=path, part=part, changed_at=datetime.now(UTC))
-    return Capture(memory, mirror=mirror).take(transcript, cwd=cwd)
+    is_refined = bool(memory.settings.llm_base_url)
+    return Capture(memory, mirror=mirror, is_refined=is_refined).take(transcript, cwd=cwd)
 
 
 class Capture:
-    """Takes transcripts into a memory, one after the other."""
+    """Takes transcripts into a memory, one after the other.
 
-    def __init__(self, engine: Engine, *, mirror: Mirror | None = None) -> None:
+    With `is_refined`, a server's model is to better what comes of them: not for months at once, which would cost a lot.
+    """
+
+    def __init__(self, engine: Engine, *, mirror: Mirror | None = None, is_refined: bool = False) -> None:
         self.engine = engine
         self.rules = CodingRules()
         self.conversations = Conversations(
-            engine, zone=engine.settings.zone, extractor=self.rules, mirror=mirror, default_user=find_user()
-        )
+            engine, zone=engine.settings.zone, extractor=self.rules, mirror=mirror, default_user=find_user(),
+            has_model_elsewhere=is_refined,
+        )  # fmt: skip
         self._repositories: dict[tuple[str, str], Repository] = {}
 
     def take(self, transcript: Transcript, *, cwd: Path | None = None) -> CaptureReport:
@@ -161,12 +170,13 @@ class _Intake:
             last_at=mark.last_at,
         )  # fmt: skip
         self._work = WorkList(tasks=mark.tasks)
-        self._own_calls: set[str] = set()
+        self._own_calls = dict.fromkeys(mark.own_calls)
         self._waiting: list[tuple[str, Message]] = []
         self._weight = 0
         self._begun = reading.position
         self._lessons_before = capture.rules.lesson_count
         self._touched: dict[str, None] = dict.fromkeys(mark.sessions)
+        self._remover = LessonRemover(capture.conversations, self._user)
 
     @property
     def is_full(self) -> bool:
@@ -200,7 +210,7 @@ class _Intake:
             if self._mark.is_skipping:
                 self.report.skipped += 1
                 continue
-            self._own_calls.update(call.id for call in read.calls if reads_memory(call))
+            self._own_calls |= dict.fromkeys(call.id for call in read.calls if reads_memory(call))
             is_own = read.answers in self._own_calls
             text = _RECALLED if is_own else strip_injected(strip_private(read.text)).strip()
             if not text and not read.calls and read.role != "tool":
@@ -220,9 +230,11 @@ class _Intake:
         fresh = {session: self._find_new(session, [*messages.values()]) for session, messages in sessions.items()}
         for session, messages in fresh.items():
             self._withdraw(session, messages)
+            self._remover.remove(self._project, session, messages)
             self._store_personal(session, messages)
             self._work.follow(messages)
         self._mark.tasks = self._work.tasks
+        self._mark.own_calls = [*self._own_calls]
         self._mark.sessions = [*dict.fromkeys((*self._mark.sessions, *fresh))]
         self._touched |= dict.fromkeys(fresh)
         new = sum(map(len, fresh.values()))
@@ -260,6 +272,7 @@ class _Intake:
                 work.follow(messages)
                 self._capture.rules.prepare(messages, work, self._list_before(session))
                 self.report.episodes += self._capture.conversations.carve(self._project, session, whole=whole)
+                self._remover.remove(self._project, session, messages)
 
     def _list_before(self, session: str) -> list[Message]:
         """The last messages of a session that are carved already."""
@@ -297,7 +310,8 @@ class _Intake:
         """Delete stored lessons that the messages take back, and open work that they have changed."""
         work = WorkList(tasks=dict(self._work.tasks))
         work.follow(messages)
-        prompts = [clean_prose(message.text) for message in messages if message.role == "user"]
+        asked = [message for message in messages if message.role == "user"]
+        prompts = [clean_prose(message.text) for message in asked]
         doomed: dict[str, Record] = {}
         if prompts:
             lessons = self._list_lessons(DECISION, session) + self._list_lessons(PREFERENCE, session)
@@ -310,8 +324,12 @@ class _Intake:
             doomed |= {each.id: each for each in self._list_lessons(TODO, session)}
             finished = {f"{OPEN}{text}" for text in work.done}
             doomed |= {each.id: each for each in self._list_lessons(TODO) if each.text in finished}
-        if doomed:
-            self._capture.conversations.apply([Delete(id=each) for each in doomed])
+        for each in doomed.values():
+            if PREFERENCE in each.tags:  # which others say, too: the profile, and what is kept for everywhere
+                self._remover.remove_one(self._project, session, asked[-1], withdraw_lesson(each.text))
+        left = [each.id for each in self._engine.read_many([*doomed]) if each is not None]
+        if left:
+            self._capture.conversations.apply([Delete(id=each) for each in left])
 
     def _list_lessons(self, label: str, session: str | None = None) -> list[Record]:
         wanted: list[Filter] = [Where("tags", "has", label)]
@@ -326,13 +344,14 @@ class _Intake:
         if not lessons:
             return
         project = find_personal_project()
-        told = [
-            Message(id=each.messages[-1], sender=self._user, role="user", at=each.at, text=each.text)
-            for each in {each.messages[-1]: each for each in lessons}.values()
-        ]
-        ids = [make_turn_id(project, session, message.id) for message in told]
-        missing = [one for one, record in zip(told, self._engine.read_many(ids), strict=True) if record is None]
-        if missing:
-            self._capture.conversations.append(project, session, missing)
-        self._capture.rules.prepare(told, WorkList())
-        self._capture.conversations.carve(project, session, whole=True)
+        counts: Counter[str] = Counter()
+        for each in lessons:
+            known_by = each.messages[-1]
+            counts[known_by] += 1
+            name = known_by if counts[known_by] == 1 else f"{known_by}-{counts[known_by]}"
+            told = Message(id=name, sender=self._user, role="user", at=each.at, text=each.text)
+            if self._engine.read_many([make_turn_id(project, session, name)])[0] is None:
+                self._capture.conversations.append(project, session, [told])
+            # One at a time, so that each can be taken back without the others.
+            self._capture.rules.prepare([told], WorkList())
+            self._capture.conversations.carve(project, session, whole=True)

@@ -13,6 +13,7 @@ from datetime import datetime
 
 from ..extract.extractor import Message
 from .private_text import list_remembered
+from .withdrawals import find_withdrawals
 
 DECISION, CORRECTION, PREFERENCE, REMEMBER, FIX, TODO = (
     "decision",
@@ -79,7 +80,7 @@ _PREFERS = re.compile(
 )
 _STATES = re.compile(
     r"(?i)\b(?:it|this|that|there|they|he|she)\b(?:['’]s|['’]ll| is| was| will| has)? ?(?:always|never)\b"
-    r"|\bnever ?mind\b"
+    r"|\bnever ?mind\b|\bno longer\b"
 )
 _PERSONAL = re.compile(
     r"(?i)\bi (?:prefer|hate|dislike|don['’]?t like|always|never)\b|\bcall me\b|\bmy (?:name|editor|shell|keyboard)\b"
@@ -134,6 +135,8 @@ def clean_prose(text: str) -> str:
 
 def is_withdrawn(lesson: Lesson, prompt: str, turn: int) -> bool:
     """Whether a prompt takes back what was said before: in the turn before it, or by naming what is not to be."""
+    if lesson.label in (PREFERENCE, REMEMBER) and any(each.covers(lesson.text) for each in find_withdrawals(prompt)):
+        return True
     if lesson.label not in (DECISION, PREFERENCE, CORRECTION):
         return False
     if turn - lesson.turn <= 1 and (takes_back(prompt) or turns_down(prompt, lesson)):
@@ -142,8 +145,8 @@ def is_withdrawn(lesson: Lesson, prompt: str, turn: int) -> bool:
 
 
 def takes_back(prompt: str) -> bool:
-    """Whether a prompt takes back what was said right before it."""
-    return _TAKES_BACK.match(prompt) is not None
+    """Whether a prompt takes back what was said right before it, and not something else by its name."""
+    return _TAKES_BACK.match(prompt) is not None and not find_withdrawals(prompt)
 
 
 def turns_down(prompt: str, lesson: Lesson) -> bool:
@@ -185,7 +188,7 @@ def _read_prompt(message: Message, text: str, turn: int, acted: Message | None, 
 
 def _judge(sentence: str, *, is_early: bool, is_answer: bool) -> str | None:
     """What sort of lesson a user's sentence is; None for most. `is_early`: at most a "Good." was said before it."""
-    if sentence.rstrip("\"') ").endswith("?") or _REMEMBERS.search(sentence):
+    if sentence.rstrip("\"') ").endswith("?") or _REMEMBERS.search(sentence) or find_withdrawals(sentence):
         return None
     if is_answer and is_early and _is_correction(sentence):
         return CORRECTION

@@ -19,6 +19,7 @@ from .transcripts.transcript_sources import Transcript
 SCOPE = IMPORTS / "transcripts"
 SOURCE = "capture"
 _LONG_AGO = datetime.fromtimestamp(0, UTC)
+_CALLS = 20  # of cofio's own tools that are known
 _SESSIONS = 4  # sessions of a transcript that are known to it
 
 
@@ -39,6 +40,8 @@ class TranscriptMark:
     """Whether it was read in the middle of a turn that is not to be kept."""
     tasks: dict[str, str] = field(default_factory=dict)
     """The open entries of the agent's list of work, by their number."""
+    own_calls: list[str] = field(default_factory=list)
+    """The last calls of cofio's own tools: their results may still come."""
     sessions: list[str] = field(default_factory=list)
     messages: int = 0
     """How many messages were stored."""
@@ -49,7 +52,7 @@ class TranscriptMark:
             "client": transcript.client, "offset": position.offset, "mark": position.mark, "state": position.state,
             "cwd": self.cwd, "remote": self.remote, "project": self.project, "last_at": self.last_at.isoformat(),
             "is_skipping": self.is_skipping, "tasks": dict(self.tasks), "sessions": [*self.sessions[-_SESSIONS:]],
-            "messages": self.messages,
+            "messages": self.messages, "own_calls": [*self.own_calls[-_CALLS:]],
         }  # fmt: skip
         return Put(draft=Draft(scope=SCOPE, kind=Kind.LEDGER, key=self.key, data=data, source=SOURCE), how="key")
 
@@ -68,10 +71,14 @@ def load_mark(engine: Engine, transcript: Transcript) -> TranscriptMark:
     mark.last_at = parse_time(data.get("last_at")) or mark.last_at
     mark.is_skipping = data.get("is_skipping") is True
     mark.tasks = {key: value for key, value in get_fields(data, "tasks").items() if isinstance(value, str)}
-    sessions = data.get("sessions")
-    mark.sessions = [each for each in sessions if isinstance(each, str)] if isinstance(sessions, list) else []
+    mark.sessions, mark.own_calls = _get_texts(data, "sessions"), _get_texts(data, "own_calls")
     mark.messages = count if isinstance(count, int) else 0
     return mark
+
+
+def _get_texts(data: dict[str, Json], name: str) -> list[str]:
+    found = data.get(name)
+    return [each for each in found if isinstance(each, str)] if isinstance(found, list) else []
 
 
 def make_key(transcript: Transcript) -> str:

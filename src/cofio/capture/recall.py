@@ -17,7 +17,6 @@ from ..text.fence import strip_tagged_lines
 from ..text.tokenizer import find_snippet, split_query, split_words
 from ..values.query import Hit, Query
 from ..values.records import Kind, Record, Scope, check_text
-from .common_words import weigh_words
 from .injections import (
     LONGEST_LINE,
     Injection,
@@ -28,6 +27,7 @@ from .injections import (
     render_line,
     unwrap,
 )
+from .prompt_words import PromptWords
 from .shown_records import SessionView, ShownRecords
 
 BUDGET = 600
@@ -37,17 +37,13 @@ MAX_PROMPT = 1_048_576
 KINDS = (Kind.TURN, Kind.FACT, Kind.CASE, Kind.NOTE, Kind.MEMORY)
 """What is recalled. An episode or a skill retells these at length, and a profile is told when a session begins."""
 LEAST_WORDS = 2  # that a prompt must have to be about something
-FLOOR = 1.3
-"""What the words that a memory shares with a prompt must tell, as `common_words.py` weighs them: two that are not
-common, or one and another that is."""
-LESSON_FLOOR = 1.0
-"""The same of what was decided, corrected or asked to be remembered: one telling word is enough."""
-SHARE = 0.3  # of what the prompt tells that the words in common must be
-_LONGEST_SHARE = 12.0  # what a prompt tells at most: more of a long one than this share no memory needs to have
-_LESSONS = frozenset({"decision", "correction", "preference", "remember", "fix"})
+FLOOR = 0.9
+"""What the words that a memory shares with a prompt must tell, as `prompt_words.py` weighs them: one that is not common
+nor frequent here, or two that are."""
+SHARE = 0.2  # of what the prompt tells that the words in common must be
+NEAR = 0.8  # of what the best memory's words tell that another's must, to be shown beside it
 _READ = 1500  # characters of a prompt that are looked at: what it is about stands at its beginning
-_CANDIDATES = 24
-_LOOKED_AT = 12  # of which these are read
+_CANDIDATES = 40
 _FILE_HITS = 2
 _COMPARED = 100  # records that were shown last, with which new ones are compared
 _COMMAND = re.compile(r"\s*[/!#][\w:-]+\s*")
@@ -70,10 +66,10 @@ def recall(engine: Engine, prompt: str, scopes: Sequence[Scope], *, session: str
     if len(words) < LEAST_WORDS:
         return Injection()
     view = shown.load()
-    hits = [hit for scope in scopes for hit in _search(engine, text, scope) if not view.has(hit.record)]
-    hits.sort(key=lambda hit: -hit.score)
-    lines = [line for hit in hits[:_LOOKED_AT] if (line := _judge(hit.record, words)) is not None]
-    fresh = _merge_echoes(lines, _list_shown_words(engine, view))
+    asked = PromptWords(words)
+    sought = asked.expand(text)
+    hits = [hit for scope in scopes for hit in _search(engine, sought, scope) if not view.has(hit.record)]
+    fresh = _merge_echoes(_choose(hits, asked), _list_shown_words(engine, view))
     return _show(shown, fresh[:MOST_HITS], budget)
 
 
@@ -121,15 +117,14 @@ def _show(shown: ShownRecords, lines: Sequence[MemoryLine], budget: int) -> Inje
     return build_injection({"": [line for line in told if line.record in fresh]}, budget)
 
 
-def _judge(record: Record, words: tuple[str, ...]) -> MemoryLine | None:
-    """The line of a memory, if what it would show has enough in common with the words of a prompt; else None."""
-    if _is_question(record):
-        return None
-    line = _render(record, words)
-    held = set(split_words(line.text)).intersection(words)
-    told = weigh_words(held)
-    floor = FLOOR if _LESSONS.isdisjoint(record.tags) else LESSON_FLOOR
-    return line if told >= max(floor, SHARE * min(weigh_words(words), _LONGEST_SHARE)) else None
+def _choose(hits: Iterable[Hit], asked: PromptWords) -> list[MemoryLine]:
+    """The lines of the memories whose words tell enough, those that tell the most first."""
+    hits = [hit for hit in hits if not _is_question(hit.record)]
+    lines = [_render(hit.record, asked.words) for hit in hits]
+    told = asked.weigh([split_words(line.text) for line in lines])
+    floor = max(FLOOR, SHARE * asked.total, NEAR * max(told, default=0.0))
+    order = sorted(range(len(hits)), key=lambda at: (-told[at], -hits[at].score))
+    return [lines[at] for at in order if told[at] >= floor]
 
 
 def _is_question(record: Record) -> bool:
@@ -138,11 +133,11 @@ def _is_question(record: Record) -> bool:
     return is_users and record.text.rstrip().endswith("?")
 
 
-def _render(record: Record, words: tuple[str, ...]) -> MemoryLine:
+def _render(record: Record, words: Sequence[str]) -> MemoryLine:
     text = unwrap(record.text or record.title)
     if record.title and record.title not in text[: len(record.title) + 20]:
         text = f"{record.title}: {text}"
-    return render_line(record, find_snippet(text, words, LONGEST_LINE))
+    return render_line(record, find_snippet(text, tuple(words), LONGEST_LINE))
 
 
 def _prepare(prompt: str) -> str:

@@ -42,10 +42,12 @@ class Conversations:
         reader: Reader | None = None,
         mirror: Mirror | None = None,
         default_user: str | None = None,
+        has_model_elsewhere: bool = False,
     ) -> None:
         """`zone` is where days begin and end, and the one that dates are told in; `reader` is a model, if any.
 
-        The `mirror` follows each change. `default_user` is whose memory a stretch goes to in which no user speaks.
+        The `mirror` follows each change. `default_user` is whose memory a stretch goes to in which no user speaks. With
+        `has_model_elsewhere`, another process, such as a server, has a model to which it gives the jobs of this one.
         """
         self.engine = engine
         self._zone = zone
@@ -57,8 +59,9 @@ class Conversations:
         self._extractor = extractor
         self._refiner = Refiner(engine, extractor, zone, reader, mirror) if reader is not None else None
         self._carver = Carver(
-            engine, extractor, zone, refined=reader is not None, mirror=mirror, default_user=default_user
-        )
+            engine, extractor, zone, refined=reader is not None or has_model_elsewhere, mirror=mirror,
+            default_user=default_user,
+        )  # fmt: skip
         self.deleter = MemoryDeleter(engine, extractor, mirror)
         self._locks = [threading.Lock() for _ in range(TURNS)]
 

@@ -126,11 +126,14 @@ class Refiner:
         return [Edit(id=record.id, fields={"title": title, "text": text, "data": data}, if_version=record.version)]
 
     def _refine_facts(self, episode: Record, facts: Sequence[Fact], names: Mapping[str, str]) -> list[Change]:
-        """Facts under the ids that there are; more get new ones, and what is left over goes."""
+        """Facts under the ids that there are; more get new ones, and what is left over goes.
+
+        What a person has edited stays, as does what has a tag: its words are why it has that tag.
+        """
         there = self._list_children(episode, Kind.FACT)
-        edited = [record for record in there if fields(record).get("edited")]
-        free = [record for record in there if not fields(record).get("edited")]
-        texts = {" ".join(record.text.split()) for record in edited}
+        lasting = [record for record in there if fields(record).get("edited") or record.tags]
+        free = [record for record in there if record not in lasting]
+        texts = {" ".join(record.text.split()) for record in lasting}
         fresh = [fact for fact in facts if " ".join(fact.text.split()) not in texts]
         changes: list[Change] = []
         for record, fact in zip(free, fresh, strict=False):

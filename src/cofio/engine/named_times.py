@@ -6,11 +6,11 @@ A date ("8 May 2023", "2023-05", "21.01.2024"), a part of a month or year ("the 
 
 from __future__ import annotations
 
-import calendar
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from datetime import date, timedelta
+from functools import cache
 from typing import TypeAlias
 
 Period: TypeAlias = tuple[date, date]
@@ -33,7 +33,7 @@ _PARTS = {
 }  # fmt: skip
 _MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _YEAR = r"(?:19|20)\d\d"
-_NAMED = re.compile(
+_NAMED = (
     rf"\b(?P<iso>(?P<iy>{_YEAR})-(?P<im>\d\d?)(?:-(?P<id>\d\d?))?)\b"
     rf"|(?<![\d./])(?P<n1>\d{{1,2}})(?P<sign>[./])(?P<n2>\d{{1,2}})(?P=sign)(?P<ny>{_YEAR})\b(?![./]\d)"
     rf"|\b(?:(?P<nth>{'|'.join(_ORDINALS)})\s+(?P<unit>week(?:end)?)\s+(?:of|in)\s+(?:the\s+month\s+of\s+)?"
@@ -42,27 +42,42 @@ _NAMED = re.compile(
     rf"(?:\s+(?P<d2>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\d))?(?:,?\s+(?:of\s+)?(?P<y1>{_YEAR}))?"
     rf"|\b(?:(?P<which>last|this|the|in|of|during)\s+)?(?P<season>{'|'.join(_SEASONS)})\b"
     rf"(?:,?\s+(?:of\s+)?(?P<y2>{_YEAR}))?"
-    rf"|(?<!\d\.)\b(?P<year>{_YEAR})\b(?!\.\d)",
-    re.IGNORECASE,
+    rf"|(?<!\d\.)\b(?P<year>{_YEAR})\b(?!\.\d)"
 )
-_COUNTED = re.compile(
+_COUNTED = (
     rf"\b(?P<day>the day before yesterday|yesterday|today)\b"
     rf"|\b(?P<how>last|this)\s+(?P<unit>weekend|week|month|year|{'|'.join(_WEEKDAYS)})\b(?!\s+(?:of|in)\b)"
-    rf"|\b(?P<count>\d{{1,3}}|an?|{'|'.join(_NUMBERS[1:])})\s+(?P<of>day|week|month|year)s?\s+ago\b",
-    re.IGNORECASE,
+    rf"|\b(?P<count>\d{{1,3}}|an?|{'|'.join(_NUMBERS[1:])})\s+(?P<of>day|week|month|year)s?\s+ago\b"
 )
+_HINTS = (*{name[:3] for name in _MONTHS}, *_SEASONS, "day", "week", "month", "year")
+_DIGIT = re.compile(r"\d")
 
 
 def names_time(query: str) -> bool:
     """Whether a question may name a time."""
-    return _NAMED.search(query) is not None or _COUNTED.search(query) is not None
+    if not _may_name_time(query):
+        return False
+    return _compile(_NAMED).search(query) is not None or _compile(_COUNTED).search(query) is not None
+
+
+@cache
+def _compile(pattern: str) -> re.Pattern[str]:
+    """A pattern, compiled when a question may need it: that takes longer than the rest of a short process's search."""
+    return re.compile(pattern, re.IGNORECASE)
+
+
+def _may_name_time(query: str) -> bool:
+    """Whether a question has a number, or letters that every name of a time has."""
+    return _DIGIT.search(query) is not None or any(hint in query.lower() for hint in _HINTS)
 
 
 def find_periods(query: str, today: date, years: Iterable[int]) -> list[Period]:
     """Return the periods that a question of `today` names; where it names no year, that of each of `years`."""
+    if not _may_name_time(query):
+        return []
     any_year = sorted(set(years))
     periods = [period for period in _find_counted(query, today) if period is not None]
-    for found in _NAMED.finditer(query):
+    for found in _compile(_NAMED).finditer(query):
         periods += _read_named(found, today, any_year)
     return periods
 
@@ -143,7 +158,7 @@ def _read_season(found: re.Match[str], today: date, years: list[int]) -> Iterato
 
 
 def _find_counted(query: str, today: date) -> Iterator[Period | None]:
-    for found in _COUNTED.finditer(query):
+    for found in _compile(_COUNTED).finditer(query):
         with suppress(ValueError, OverflowError):  # before there were years
             yield _count_back(found, today)
 
@@ -210,13 +225,19 @@ def _make(years: Iterable[int], find: Callable[[int], Period | None]) -> Iterato
                 yield period
 
 
+def _count_days(year: int, month: int) -> int:
+    """How many days a month has."""
+    following = date(year, month, 28) + timedelta(days=4)
+    return (following - timedelta(days=following.day)).day
+
+
 def _find_days(year: int, month: int, day: int | None) -> Period | None:
     """Return a day, or a whole month; None where there is none."""
     try:
         if day is not None:
             only = date(year, month, day)
             return only, only
-        return date(year, month, 1), date(year, month, calendar.monthrange(year, month)[1])
+        return date(year, month, 1), date(year, month, _count_days(year, month))
     except ValueError:
         return None
 
@@ -224,16 +245,16 @@ def _find_days(year: int, month: int, day: int | None) -> Period | None:
 def _find_months(year: int, first: int, last: int) -> Period:
     """Return some months, which may go on into the next year."""
     end = year + (last < first)
-    return date(year, first, 1), date(end, last, calendar.monthrange(end, last)[1])
+    return date(year, first, 1), date(end, last, _count_days(end, last))
 
 
 def _find_part(year: int, month: int, first: int, last: int) -> Period | None:
-    return date(year, month, first), date(year, month, min(last, calendar.monthrange(year, month)[1]))
+    return date(year, month, first), date(year, month, min(last, _count_days(year, month)))
 
 
 def _find_week(year: int, month: int, number: int, *, is_weekend: bool) -> Period | None:
     """Return the first, …, or last week or weekend of a month; weeks are seven days from its first, or to its last."""
-    days = calendar.monthrange(year, month)[1]
+    days = _count_days(year, month)
     if is_weekend:
         saturdays = [day for day in range(1, days + 1) if date(year, month, day).weekday() == 5]
         first = saturdays[min(number, len(saturdays)) - 1 if number > 0 else -1]

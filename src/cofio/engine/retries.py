@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -64,4 +63,6 @@ def retry_conflicts(
 
 def _pause(attempt: int) -> None:
     """Wait for a random time, longer with each attempt, so that many who try at once do not meet again."""
+    import random  # only for those who meet: it loads slowly
+
     time.sleep(random.random() * min(PAUSE_STEP * attempt, LONGEST_PAUSE))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cofio import Engine, Kind, Settings
 from cofio.doors.cli.client_config import read_json
 from cofio.doors.cli.hook_files import HOOK_FILES
 from cofio.doors.cli.hook_options import CLIENTS
@@ -20,7 +21,7 @@ from cofio.doors.cli.json_lists import add_element, remove_elements
 from cofio.doors.hooks.client_protocols import HOOK_CLIENTS
 from cofio.doors.hooks.hook_log import HookRun, append_run
 
-from .conftest import Cofio
+from .conftest import Cofio, Ran
 
 PLACES = {
     "claude-code": ".claude/settings.json", "codex": ".codex/hooks.json", "cursor": ".cursor/hooks.json",
@@ -255,6 +256,15 @@ def test_status_tells_of_a_file_that_cannot_be_read_and_of_the_switch(
     assert "there is no memory in" in told
 
 
+@pytest.mark.parametrize(("late", "is_told"), [(1, False), (5, True)])
+def test_status_says_what_to_do_where_many_are_late(cofio: Cofio, home: Path, late: int, is_told: bool) -> None:
+    for number in range(20):
+        outcome = "late" if number < late else "nothing"
+        append_run(HookRun(at=1.0, client="codex", event="Stop", outcome=outcome, milliseconds=9))
+    ran = cofio("hooks", "status")
+    assert (f"{late} of 20 ended with nothing" in ran.err, "COFIO_HOOKS_PATIENCE=0.5" in ran.err) == (is_told, is_told)
+
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=6),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
@@ -283,3 +293,51 @@ def test_a_folder_of_hooks_that_cannot_be_written_is_told(cofio: Cofio, home: Pa
     ran = cofio("hooks", "install", "codex")
     assert ran.code == 1
     assert os.fspath(home / ".codex") in ran.err
+
+
+@pytest.fixture
+def transcript(home: Path) -> Path:
+    """What Claude Code has written of a session in a repository."""
+    folder = home / "boats"
+    folder.mkdir()
+    file = home / ".claude" / "projects" / "boats" / "one.jsonl"
+    file.parent.mkdir(parents=True)
+    line = {
+        "type": "user", "uuid": "1", "parentUuid": None, "isSidechain": False, "sessionId": "one", "cwd": str(folder),
+        "timestamp": "2026-11-01T10:00:00.000Z", "message": {"role": "user", "content": "The hull is green."},
+    }  # fmt: skip
+    file.write_text(json.dumps(line) + "\n")
+    return file
+
+
+def list_turns(home: Path) -> list[str]:
+    """What was said, as far as it is remembered."""
+    with Engine.open(home / ".cofio", settings=Settings(embedder="none", background=False)) as engine:
+        return [record.text for record in engine.each() if record.kind is Kind.TURN]
+
+
+@pytest.mark.parametrize(
+    ("words", "turns"), [((), []), (("--no-import",), []), (("--import",), ["The hull is green."])]
+)
+def test_what_agents_have_written_is_taken_in_if_that_is_wanted(
+    cofio: Cofio, home: Path, transcript: Path, words: tuple[str, ...], turns: list[str]
+) -> None:
+    ran = cofio("hooks", "install", "claude-code", *words)
+    assert ran.code == 0
+    assert ("1 transcript of" in ran.err, "cofio transcripts import --store" in ran.err) == ((not words,) * 2)
+    assert list_turns(home) == turns
+
+
+@pytest.mark.parametrize(("typed", "turns"), [("y\n", ["The hull is green."]), ("\n", [])])
+def test_at_a_terminal_it_is_shown_and_offered(
+    terminal: Callable[..., Ran], home: Path, transcript: Path, typed: str, turns: list[str]
+) -> None:
+    ran = terminal("hooks", "install", "claude-code", typed=typed)
+    assert ran.code == 0
+    assert ran.err.index("1 message of 1 repository would be taken in") < ran.err.index("Take it in now")
+    assert list_turns(home) == turns
+
+
+def test_there_is_nothing_to_offer_where_no_agent_has_written(cofio: Cofio, home: Path) -> None:
+    ran = cofio("hooks", "install", "claude-code")
+    assert "transcript" not in ran.err

@@ -30,8 +30,13 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "safe.children": ("issue 20.6", "no process is left behind"),
     "safe.killed": ("issue done", "kill -9 at any moment loses nothing and leaves nothing"),
     "safe.log": ("issue 20.6", "what happened is in a log that is bounded and holds no word of what was said"),
+    "cost.start": ("issue 20.6", "a hook at a prompt loads nothing that it can do without"),
     # The real client.
     "client.claude-code": ("issue 20", "Claude Code runs the hooks: install, start, recall, stop, capture, next start"),
+    "client.others": (
+        "issue 20",
+        "Codex and Gemini CLI run the hooks: install, start, recall, stop, next start",
+    ),
     "client.plugin": ("issue 20.1", "the plugins are valid, and say the same as the command line and the skill"),
     "client.opencode": ("issue 20.1", "OpenCode's plugin runs the hooks, and survives whatever they do"),
 }

@@ -28,6 +28,7 @@ PROMPTS = [
 def get_text(client: str, event: str, answer: Any) -> str:
     """The text of an answer, which is in the client's shape and holds nothing else."""
     if client == "cursor":
+        assert answer.pop("continue", None) is (True if event == "beforeSubmitPrompt" else None)
         assert set(answer) == {"additional_context"}
         return str(answer["additional_context"])
     if client in ("copilot", "opencode"):
@@ -56,6 +57,12 @@ def test_a_session_begins_with_a_digest(host: Host, client: str, event: str) -> 
 @pytest.mark.requirement("start.resume")
 def test_a_session_that_is_resumed_gets_no_second_digest(host: Host) -> None:
     host.fire("SessionStart", source="resume").check_silent()
+
+
+@pytest.mark.requirement("start.resume")
+def test_a_client_that_says_again_that_a_session_begins_gets_no_second_digest(host: Host) -> None:
+    assert host.fire("sessionStart", "copilot", source="new").json
+    host.fire("sessionStart", "copilot", source="new").check_silent()
 
 
 @pytest.mark.requirement("prompt.recall", "prompt.once")

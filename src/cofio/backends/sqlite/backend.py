@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import apsw
 
@@ -23,7 +23,6 @@ from ..interface import Identity
 from ..record_columns import RecordColumns, decode_record
 from ..record_interface import Snapshot, Transaction
 from ..spool import spool
-from ..store_copy import Loader, StorePart
 from ..store_time import compute_store_time
 from ..upkeep_interface import CodeBatch, EmbedBatch, Maintenance, Task, Upkeep
 from .conditions import within
@@ -34,6 +33,9 @@ from .record_rows import COLUMNS, RecordRows, RecordTransaction, read_given
 from .searcher import SearchIndexes, SqliteSearcher
 from .upkeep import DerivedWork
 from .word_index import IndexState, WordIndex
+
+if TYPE_CHECKING:
+    from ..store_copy import Loader, StorePart
 
 T = TypeVar("T")
 Given: TypeAlias = dict[str, tuple[float, ...]]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
-import random
 import threading
 import time
+from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -144,9 +143,9 @@ class Database:
 
     def _verify_connection(self, connection: apsw.Connection) -> None:
         """Verify that the files are there, and that a new connection is to these very files."""
-        moved = ctypes.c_int()
-        connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, ctypes.addressof(moved))
-        if moved.value:
+        moved = array("i", [0])  # `ctypes` loads slowly
+        connection.file_control("main", apsw.SQLITE_FCNTL_HAS_MOVED, moved.buffer_info()[0])
+        if moved[0]:
             self._fail_as_gone()
         self.verify()
 
@@ -433,6 +432,8 @@ class _BusyHandler:
         now = time.monotonic()
         if tries == 0:
             self._until = now + self._patience
+        import random  # few processes come here
+
         time.sleep(random.uniform(0.0002, 0.001 if tries < 20 else 0.004))
         return now < self._until
 
@@ -477,6 +478,8 @@ def retry_while_busy(work: Callable[[], T]) -> T:
         except (apsw.BusyError, apsw.LockedError):
             if time.monotonic() > until:
                 raise
+            import random
+
             time.sleep(random.uniform(0.001, 0.005))
 
 

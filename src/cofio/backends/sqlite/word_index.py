@@ -13,7 +13,6 @@ import json
 import mmap
 import os
 import re
-import secrets
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
@@ -615,7 +614,7 @@ def _check_own_files(folder: Path, name: str) -> None:
 
 
 def _make_name() -> str:
-    return f"words-{secrets.token_hex(6)}"
+    return f"words-{os.urandom(6).hex()}"
 
 
 def _read_next_rows(connection: apsw.Connection, after: int, limit: int) -> tuple[list[_Row], bool]:

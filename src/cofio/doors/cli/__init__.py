@@ -14,8 +14,6 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ...config.notices import show_notices
-from ...system.streams import prepare_streams
 from ...values.errors import CofioError, Conflict, LimitExceeded, NotFound
 
 if TYPE_CHECKING:
@@ -38,9 +36,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         import gc
 
         gc.disable()  # the process ends before there is anything to collect
+        from ..hooks.class_cache import ClassCache, find_cache_file
+
+        cache = ClassCache(find_cache_file())
+        cache.install()
         from ..hooks.hook_process import run_hook  # an agent waits for it: not even the parser is loaded
 
-        return run_hook(words[1:])
+        return run_hook(words[1:], cache)
+    from ...system.streams import prepare_streams
+
     prepare_streams()
     try:
         code = _run(argv)
@@ -85,6 +89,7 @@ def _report_failure(error: OSError) -> None:
 
 
 def _run(argv: Sequence[str] | None) -> int:
+    from ...config.notices import show_notices
     from .command_line import build_parser  # which a hook does without
 
     top = build_parser()

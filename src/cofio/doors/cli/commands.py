@@ -11,13 +11,12 @@ from ...values.changes import Delete, Drop
 from ...values.errors import Invalid
 from ...values.query import Page, Query
 from ...values.records import Kind
-from ..display import neutralise_line
 from . import vault_commands
 from .context import FEW, count_waiting, load_settings, open_memory, scrub, settle
 from .explanations import explain
 from .identifiers import resolve, shorten
 from .parser import report_misuse
-from .terminal import choose_output, note, render_headline, render_record_count, render_scope
+from .terminal import ask, choose_output, note, render_headline, render_record_count, render_scope
 from .visibility import build_filter, build_visible_filter, count_visible_scopes, list_visible_kinds
 
 _ELSEWHERE = " but what cofio keeps for its own use, which --all lists"
@@ -169,7 +168,7 @@ def remove(args: Namespace) -> int:
                 removed = sum(forget(engine, vault, Delete(id=each)) for each in records)
             for each in (record_id for record_id in records if record_id not in args.ids):
                 note(f"{each} was: {render_headline(records[each])}")
-        elif args.yes or _ask(
+        elif args.yes or ask(
             f"Forget {render_record_count(engine.count(args.scope))} in {render_scope(args.scope)} for good?"
         ):
             with vault_commands.follow_vault(args, engine) as vault:
@@ -181,12 +180,6 @@ def remove(args: Namespace) -> int:
         sys.stdout.flush()
         scrub(engine)
     return 0
-
-
-def _ask(question: str) -> bool:
-    """Whether the person at the terminal says yes."""
-    print(f"{neutralise_line(question)} [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def show_scopes(args: Namespace) -> int:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import quantiles
 
+from ...capture.survey import list_transcripts
 from ...config.address import StoreAddress
 from ...config.installation import join_words, start_command
 from ...engine.engine import Engine
@@ -17,17 +18,24 @@ from ...engine.opening import check_absence, exists, load_settings
 from ...system.disk import remove_unused
 from ...values.errors import CofioError, Invalid, Unavailable
 from ...values.records import Json
+from ..display import render_size
 from ..hooks.hook_log import HookRun, read_runs
-from ..hooks.hook_process import OFF
+from ..hooks.hook_process import OFF, PATIENCE
 from ..hooks.hook_store import VARIABLE, choose_hook_store, find_hook_store
 from .atomic import put, read
 from .clients import URL_REFUSAL
 from .hook_files import HOOK_FILES, HookFile
 from .parser import report_misuse
-from .terminal import choose_output, note
+from .terminal import ask, choose_output, note, render_count
+from .transcript_commands import manage_transcripts
 
 COPY = ".before-cofio"
 """What the name of a file's copy ends in."""
+_FEW_LATE = 0.1  # of the runs that may have been late without being told; so may two of a few
+_IMPORT: dict[str, object] = {
+    "command": "transcripts", "verb": "import", "clients": [], "since": None, "dry_run": False, "allow_secrets": False,
+}  # fmt: skip
+"""The command that takes in all transcripts, as it is read from a command line."""
 _DONE = {
     "installed": "the hooks of {client} are now in {file}",
     "updated": "the hooks of {client} in {file} are updated",
@@ -56,10 +64,28 @@ def manage_hooks(args: Namespace) -> int:
     is_chosen = args.store is not None or VARIABLE in os.environ
     store = address.spell() if is_chosen else None
     code = _run_each(args, files, lambda file, path: _install(file, path, store))
-    if code == 0 and not args.json:
-        words = ["cofio", "transcripts", "import", "--dry-run", "--store", address.spell()]
-        note(f"to begin with what agents have written on this machine so far: `{join_words(words)}` shows what")
-    return code
+    return _offer_import(args, address.spell()) if code == 0 else code
+
+
+def _offer_import(args: Namespace, store: str) -> int:
+    """Take in what agents have written so far, if that is wanted; a person is shown how much it is, and asked."""
+    transcripts = list_transcripts(()) if args.wants_import is not False else []
+    if not transcripts:
+        return 0
+    given = Namespace(**vars(args) | _IMPORT | {"store": store})
+    if args.wants_import:
+        return manage_transcripts(given)
+    if args.json:
+        return 0
+    if sys.stdin.isatty() and sys.stderr.isatty():
+        note("this is what agents have written on this machine so far:")
+        manage_transcripts(Namespace(**vars(given) | {"dry_run": True}))
+        if ask("Take it in now, so that the memory does not start empty?"):
+            return manage_transcripts(given)
+    words = join_words(["cofio", "transcripts", "import", "--store", store])
+    count, size = render_count(len(transcripts), "transcript"), render_size(sum(each.size for each in transcripts))
+    note(f"{count} of {size} are on this machine: `{words}` takes them in, and with --dry-run it shows what")
+    return 0
 
 
 def _choose(args: Namespace) -> dict[str, Path]:
@@ -175,6 +201,11 @@ def _show_status(args: Namespace) -> int:
         print(f"{OFF} is {os.environ[OFF]}")
     for client in clients:
         _print_client(client)
+    late = sum(run.outcome == "late" for run in runs)
+    if late > max(2, _FEW_LATE * len(runs)):
+        note(
+            f"{late} of {len(runs)} ended with nothing, as their time was over: {PATIENCE}=0.5 gives each half a second"
+        )
     return 0
 
 

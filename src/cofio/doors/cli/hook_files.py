@@ -151,7 +151,9 @@ def _build_codex(command: str) -> Entries:
 def _build_cursor(command: str) -> Entries:
     quick: Json = {"command": command, "timeout": _QUICK}
     slow: Json = {"command": command, "timeout": _SLOW}
-    return {"sessionStart": quick} | dict.fromkeys(("preCompact", "stop", "sessionEnd"), slow)
+    return dict.fromkeys(("sessionStart", "beforeSubmitPrompt"), quick) | dict.fromkeys(
+        ("preCompact", "stop", "sessionEnd"), slow
+    )
 
 
 def _build_gemini(command: str) -> Entries:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from argparse import BooleanOptionalAction
+
 from .parser import Commands, Parser
 
 CLIENTS = ("claude-code", "codex", "cursor", "gemini", "copilot", "opencode")
@@ -27,11 +29,15 @@ def add_commands(commands: Commands) -> None:
         verb.add_argument("--file", metavar="PATH", help="the client's file, if it is not where it usually is")
         return verb
 
-    add_verb(
+    install = add_verb(
         "install",
         "Put the hooks into the agents' files, of which copies are kept, and make a memory if there is none.",
-        "cofio hooks install claude-code codex\ncofio hooks install all",
+        "cofio hooks install claude-code codex\ncofio hooks install all --import",
     )
+    install.add_argument(
+        "--import", dest="wants_import", action=BooleanOptionalAction,
+        help="take in what agents have written on this machine so far, or do not ask (default: ask at a terminal)",
+    )  # fmt: skip
     add_verb("uninstall", "Take the hooks out of the agents' files, and nothing else.", "cofio hooks uninstall all")
     verbs.add("status", "Show which hooks are installed, when they ran and what they added.", "cofio hooks status")
     hook = commands.add(

@@ -82,6 +82,12 @@ def choose_output(*, as_json: bool) -> Output:
     return PrettyOutput() if sys.stdout.isatty() else PlainOutput()
 
 
+def ask(question: str) -> bool:
+    """Whether the person at the terminal says yes."""
+    print(f"{neutralise_line(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
 def note(sentence: str) -> None:
     """Tell the person at the terminal something that is no result."""
     # Wherever stderr leads: a log is looked at on a terminal, too.

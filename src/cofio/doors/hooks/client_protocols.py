@@ -30,6 +30,10 @@ class Moment(StrEnum):
     END = "end"
 
 
+TELLING = frozenset({Moment.START, Moment.PROMPT, Moment.EDIT})
+"""The moments at which an agent waits to be told something."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookEvent:
     """An event of a client, in the same words for all of them."""
@@ -111,6 +115,12 @@ def _answer_specifically(event: HookEvent, text: str) -> Json:
     return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}}
 
 
+def _answer_cursor(event: HookEvent, text: str) -> Json:
+    # At a prompt, Cursor 3.20 takes a context that its page does not mention; others pass over it, and go on.
+    goes_on: dict[str, Json] = {"continue": True} if event.moment is Moment.PROMPT else {}
+    return {**goes_on, "additional_context": text}
+
+
 HOOK_CLIENTS: Mapping[str, HookClient] = {
     client.name: client
     for client in (
@@ -130,14 +140,13 @@ HOOK_CLIENTS: Mapping[str, HookClient] = {
             },
             answer=_answer_specifically, heard=frozenset({Moment.START, Moment.PROMPT}),
         ),
-        # What its beforeSubmitPrompt answers reaches the user, not the model.
         HookClient(
             name="cursor",
             events={
-                "sessionStart": Moment.START, "preCompact": Moment.COMPACT, "stop": Moment.STOP,
-                "sessionEnd": Moment.END,
+                "sessionStart": Moment.START, "beforeSubmitPrompt": Moment.PROMPT, "preCompact": Moment.COMPACT,
+                "stop": Moment.STOP, "sessionEnd": Moment.END,
             },
-            answer=lambda event, text: {"additional_context": text}, heard=frozenset({Moment.START}),
+            answer=_answer_cursor, heard=frozenset({Moment.START, Moment.PROMPT}),
         ),
         # Its PreCompress fires at every prompt, whether anything is compressed or not.
         HookClient(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,13 +11,16 @@ from typing import TYPE_CHECKING
 from ...capture.repositories import Repository, find_repository, user_scope
 from ...engine.engine import Engine
 from ...engine.opening import load_settings
-from ...values.errors import CofioError
-from .client_protocols import HookEvent, Moment
+from ...values.errors import CofioError, Unavailable
+from .client_protocols import TELLING, HookEvent, Moment
 from .hook_store import find_hook_store
 
 if TYPE_CHECKING:
     from ...capture.injections import Injection
     from ...values.records import Scope
+
+LONG_TAIL = 200
+"""How many records may wait for the word index before a capture sees to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,8 @@ def act(client: str, event: HookEvent, store: str | None, report: Callable[[Outc
         address = find_hook_store(store)
         # No model is loaded or fetched by a hook: who opens the memory next makes the vectors.
         settings = replace(load_settings(address), background=False, embedder="none")
+        if event.moment in TELLING:  # a power cut may take the note of what was told: the agent does not wait for it
+            settings = replace(settings, sync="normal")
         with Engine.open(address, settings=settings) as engine:
             outcome = _act(_Session(engine, address.home, client, event, repository))
             if outcome.text:
@@ -95,14 +101,18 @@ def _act(session: _Session) -> Outcome:
 
 def _start(session: _Session) -> Outcome:
     from ...capture.digest import brief
+    from ...capture.injections import Injection
     from ...capture.recall import recall, restart
+    from ...capture.shown_records import ShownRecords
 
     engine, event, scopes, name = session.engine, session.event, session.scopes, session.repository.name
     if event.source == "resume":  # what it was told before comes back with it
         return Outcome(sort="nothing", repository=name)
     if event.source in ("compact", "clear"):
         restart(engine, scopes, event.session)
-    injection = brief(engine, scopes, session=event.session, name=name)
+    # Some versions of Copilot CLI say at each prompt that a session begins.
+    is_told = bool(ShownRecords(engine, scopes[0], event.session).load().records)
+    injection = Injection() if is_told else brief(engine, scopes, session=event.session, name=name)
     if not event.prompt:
         return _tell(injection, session)
     hits = recall(engine, event.prompt, scopes, session=event.session)  # there is no other chance at some clients
@@ -120,6 +130,13 @@ def _tell(injection: Injection, session: _Session) -> Outcome:
     )  # fmt: skip
 
 
+def _index(engine: Engine) -> None:
+    """Bring the word index up to date, if there is much to do: else each prompt would look through all of it."""
+    with suppress(Unavailable):  # another process is at it, or will be: what was captured is stored
+        if engine.stats().waiting_for_index >= LONG_TAIL:
+            engine.settle(limit=0)
+
+
 def _capture(session: _Session) -> Outcome:
     from ...capture.capture import capture_transcript
     from ...capture.transcripts.transcript_sources import find_transcript
@@ -132,5 +149,7 @@ def _capture(session: _Session) -> Outcome:
     folder = Path(event.folder) if event.folder else None
     with use_vault(engine, session.home, engine.settings) as vault:
         report = capture_transcript(engine, client, path, event.session, folder, mirror=vault)
+    if report.messages:
+        _index(engine)
     sort = "captured" if report.messages else "off" if report.reason == "opted out" else "nothing"
     return Outcome(sort=sort, repository=name, records=report.messages, note=report.reason)

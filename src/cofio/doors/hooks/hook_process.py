@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -15,10 +16,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .client_protocols import HOOK_CLIENTS, HookClient, Moment
+from .client_protocols import HOOK_CLIENTS, TELLING, HookClient, Moment
 from .hook_log import HookRun, append_run
 
 if TYPE_CHECKING:
+    from .class_cache import ClassCache
     from .client_protocols import HookEvent
     from .hook_actions import Outcome
 
@@ -39,6 +41,8 @@ MOST_INPUT = 8 << 20  # bytes of a client's JSON
 _INPUT_SECONDS = 1.0  # that a client may take to write it
 _FAILURE_SECONDS = 0.1  # that a thread which failed may take to say why
 _PIECE = 1 << 16
+_START_FIELD = 19  # of the numbers after the name in /proc/self/stat
+_LONGEST_START = 60.0  # seconds; what says that it took longer counts by another clock
 
 
 @dataclass(slots=True)
@@ -58,9 +62,12 @@ class _Work:
         self.is_done.set()
 
 
-def run_hook(words: Sequence[str]) -> int:
-    """Answer one event of a client, whose name is the first word; always 0: other numbers say something to a client."""
-    began, at = time.perf_counter() - time.process_time(), time.time()  # the time that Python took to start counts
+def run_hook(words: Sequence[str], cache: ClassCache | None = None) -> int:
+    """Answer one event of a client, whose name is the first word; always 0: other numbers say something to a client.
+
+    `cache` is what the process was started with, to be saved when the answer is out.
+    """
+    began, at = time.perf_counter() - _measure_age(), time.time()  # the time that Python took to start counts
     if os.environ.get(OFF, "").strip().lower() in ("off", "0", "false", "no"):
         return 0
     answer = _take_streams()
@@ -86,6 +93,8 @@ def run_hook(words: Sequence[str]) -> int:
             _write(answer, client.render(work.event, outcome.text))
     if work.event is not None or work.failure:
         append_run(_describe(work, outcome, at, round((time.perf_counter() - began) * 1000)))
+    if cache is not None and work.event is not None and work.event.moment in TELLING:
+        cache.save()  # what an agent waits for; a capture needs more, which would make the others slower
     # Nothing is left to do: not even to wait for the thread, if it is late.
     os._exit(0)
 
@@ -146,6 +155,18 @@ def _parse_words(words: Sequence[str]) -> tuple[str, str | None, str]:
         elif not word.startswith("-") and not name:
             name = word
     return name, store, event
+
+
+def _measure_age() -> float:
+    """Seconds since the process was started, with those that it waited for a processor where the system tells them."""
+    if sys.platform == "linux":
+        with suppress(OSError, ValueError, IndexError), open("/proc/self/stat", "rb") as file:
+            ticks = int(file.read().rpartition(b")")[2].split()[_START_FIELD])
+            # A tick less: the start is told in whole ones.
+            age = time.clock_gettime(time.CLOCK_BOOTTIME) - (ticks + 1) / os.sysconf("SC_CLK_TCK")
+            if time.process_time() <= age < _LONGEST_START:
+                return age
+    return time.process_time()
 
 
 def _find_budget(moment: Moment) -> float:
