@@ -74,7 +74,7 @@ Needs `find_restaurant` and `book_table`.
 def test_mending_tests_becomes_a_skill() -> None:
     assert read(build_skill(cases_of(runs.TESTS))) == snapshot("""\
 fix-test
-For requests like "Fix the failing test in the invoice parser.": bash, then read_file, then edit_file.
+For requests like "Fix the failing test in the invoice parser.": pytest, then read_file, then edit_file.
 Confidence: 0.73, maturity: 0.56
 
 ## When to use
@@ -177,7 +177,7 @@ def test_steps_that_only_one_of_many_took_are_left_out() -> None:
 def test_pitfalls_are_at_most_four_and_the_most_helpful_come_first() -> None:
     failures = [replace(step("try_it", failed=True, way=name), result=f"{name} is closed") for name in "abcdef"]
     helped = [step("lift", failed=True, floor="1"), step("lift", floor="1")]
-    found = build_skill([a_case(steps=[*failures, *helped])])
+    found = build_skill([a_case(quality=0.2, steps=[*failures, *helped])])
     pitfalls = found.content.split("## Pitfalls\n")[1].split("\n\n")[0].splitlines()
     assert len(pitfalls) == 4
     assert pitfalls[0] == "- `lift(floor=1)` failed: no. It worked at a later try."

@@ -1,0 +1,194 @@
+"""What a call does, by its tool's name or the command, statement or method that it was given: look, check or act."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, TypeAlias
+
+from ...extractor import Step
+from ..lines import only_reads, split_name
+from .arguments import COMMANDS, get_fields
+
+Doing: TypeAlias = Literal["looks", "checks", "acts"]
+"""To look changes nothing and finds no fault; to check changes nothing, and may fail; all else acts."""
+
+
+class Deed(NamedTuple):
+    """What a tool for everything was made to do, such as `kubectl rollout restart`, `sql select` or `http get`."""
+
+    name: str
+    doing: Doing
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_STATEMENTS = ("query", "sql", "statement", "q", "command", "")
+_OPERATIONS = ("method", "verb", "command", "action", "operation")
+_DATABASES = _words("sql query db database postgres postgresql psql mysql sqlite statement")
+_STATEMENT = re.compile(
+    r"(?i)\s{0,20}(select|show|explain|describe|with|insert|update|delete|drop|truncate|alter|create|grant|revoke|merge)\b"
+)
+_SUITES = _words(
+    "git pip pip3 npm yarn pnpm docker kubectl systemctl apt apt-get cargo go uv poetry terraform helm aws gcloud brew "
+    "make dotnet conda gh az oc service"
+)
+"""Programs that do several things, each by its name."""
+_SUBJECTS = _words("rollout run pr system compose image images container volume stash remote workflow release state s3")
+"""What such a program does something to, which comes after it: `gh run view`."""
+_FLAGS_WITH_VALUES = _words("-n --namespace -C -f --context -H --prefix --cwd -p --profile")
+_RUNNERS = _SUITES | _words("bash shell sh ssh terminal exec run cmd console")
+_LOOKING_PROGRAMS = _words(
+    "cat grep rg head tail less more sed awk find ls tree jq wc curl wget diff journalctl dmesg zcat zgrep fd bat nl "
+    "cd echo pwd true sleep df du ps top free uptime whoami date env which stat file ss netstat lsof id uname hostname "
+    "printenv type history ip dig nslookup host identify column sort uniq cut tr strings"
+)
+_READERS = _words(
+    "cat grep rg head tail less more sed awk find ls tree jq wc curl wget diff journalctl dmesg zcat zgrep bat nl"
+)
+"""Those of them that print what stands in a text."""
+_LOOKING_VERBS = _words(
+    "select show explain describe with get head options status log ps logs ls list view diff inspect history images top "
+    "events info search is-active is-enabled version whoami read cat fetch find query count snapshot screenshot"
+)
+_CHECKING_PROGRAMS = _words(
+    "pytest tox ruff mypy eslint flake8 jest vitest phpunit rspec ping pg_isready openssl shellcheck nc"
+)
+_CHECKING_VERBS = _words("test check watch plan validate lint verify wait")
+_LOOKING_TOOLS = _words(
+    "check inspect snapshot screenshot status profile explain count preview diff log logs text wait"
+)
+"""Words at the beginning or the end of a tool's name, beside those of `only_reads`, by which it changes nothing."""
+DESTROYS = re.compile(
+    r"(?<!\S)(?:rm|rmdir|dd|shred|mkfs[\w.]{0,8}|-?delete|DELETE"
+    r"|drop|truncate|destroy|prune|purge|p?kill|killall|terminate)(?!\S)"
+)
+_CHANGING = re.compile(  # what makes a program that looks one that acts
+    r"(?:^|\s)(?:-X ?(?!GET|HEAD)[A-Z]+|--request[ =](?!GET|HEAD)[A-Z]+|-d|--data\S{0,20}|-delete|-exec|-i\S{0,8}"
+    r"|--in-place)(?:\s|$)|>(?!&|\s?/dev/null)"
+)
+_CHAIN = re.compile(r"\s*(?:&&|\|\||[;|\n])\s*")
+_QUOTED = re.compile(r"'[^']{0,400}'|\"[^\"]{0,400}\"")
+_ELSEWHERE = re.compile(  # what only says where, or as whom, the rest is to be run
+    r"(?:sudo )?(?:ssh (?:-[46AaCfGgKkMNnqsTtVvXxYy]+ |-[bcDEeFIiJLlmOopQRSWw] ?\S+ ){0,6}\S+ "
+    r"|(?:docker|kubectl) exec (?:-\S+ ){0,4}\S+ (?:-- )?|(?:ba|z)?sh -l?c )[\"']?"
+)
+_BEFORE_PROGRAM = re.compile(
+    r"(?:cd [^\s;&]{1,200} ?(?:&&|;) ?|sudo |env |time |timeout \d+s? |[A-Z_]{1,40}=\S{0,80} ){0,6}"
+)
+_PROGRAM = re.compile(r"(?:python3? -m |uv run |poetry run |npx |npm run |\./)?([\w./-]{1,60})")
+_PATHS = ("path", "file", "file_path", "filepath", "filename", "file_name", "uri", "url")
+_TEXTS = _words("file files log logs text document page content contents lines cat view head tail grep read")
+_SHOWS_LOG = re.compile(r"\blogs?\b|--log|journalctl|dmesg")
+
+
+def find_program(step: Step) -> str:
+    """What a tool for everything was made to do; empty for other tools."""
+    return find_deed(step).name
+
+
+def find_deed(step: Step) -> Deed:
+    """What a tool for everything was made to do; of several programs in a row the first that acts, else that checks."""
+    arguments = get_fields(step)
+    if method := next((arguments[key] for key in ("method", "verb") if key in arguments), ""):
+        return Deed(f"http {method.lower()[:10]}", "looks" if method.lower() in _LOOKING_VERBS else "acts")
+    named = split_name(step.tool)
+    statement = next((arguments[key] for key in _STATEMENTS if key in arguments), "")
+    if _DATABASES.intersection(named) and (found := _STATEMENT.match(statement)):
+        verb = found[1].lower()
+        return Deed(f"sql {verb}", "looks" if verb in _LOOKING_VERBS else "acts")
+    command = _get_command(step)
+    deeds = list(_parse_deeds(command, named))
+    return min(deeds, key=lambda deed: ("acts", "checks", "looks").index(deed.doing), default=Deed("", "looks"))
+
+
+def _get_command(step: Step) -> str:
+    """The command that a call runs; empty when it is no call of that kind."""
+    arguments = get_fields(step)
+    runs = bool(_RUNNERS.intersection(split_name(step.tool)))
+    command = next((arguments[key] for key in (*COMMANDS, *(("input",) if runs else ())) if key in arguments), "")
+    return "" if " " not in command and len(arguments) > 1 and not runs else command
+
+
+def _parse_deeds(command: str, named: list[str]) -> Iterator[Deed]:
+    elsewhere = _ELSEWHERE.match(command)
+    plain = command[elsewhere.end() :] if elsewhere else _QUOTED.sub("''", command)
+    suite = named[0] if named and named[0] in _SUITES | _READERS and not command.startswith(named[0]) else ""
+    for part in _CHAIN.split(plain):
+        if part.strip():
+            yield _parse_deed(f"{suite} {part.strip()}".strip())
+
+
+def _parse_deed(command: str) -> Deed:
+    """The program that one command runs, and what it does."""
+    name = _parse_program(_ELSEWHERE.sub("", command, count=1))
+    if not name:
+        return Deed("", "looks")
+    if (destroys := DESTROYS.search(command)) and destroys[0] not in name:
+        return Deed(f"{name} {destroys[0].lower()}", "acts")
+    program, *verbs = name.split()
+    if _CHANGING.search(command):
+        return Deed(name, "acts")
+    if program in _LOOKING_PROGRAMS or (verbs and verbs[-1] in _LOOKING_VERBS):
+        return Deed(name, "looks")
+    return Deed(name, "checks" if program in _CHECKING_PROGRAMS or (verbs and verbs[-1] in _CHECKING_VERBS) else "acts")
+
+
+def _parse_program(command: str) -> str:
+    start = _BEFORE_PROGRAM.match(command)
+    found = _PROGRAM.match(command, start.end() if start else 0)
+    if found is None:
+        return ""
+    name = found[1].rsplit("/", 1)[-1]
+    if name not in _SUITES:
+        return name
+    words = iter(command[found.end() :].split()[:10])
+    verbs: list[str] = []
+    for word in words:
+        if word.startswith("-"):
+            if word in _FLAGS_WITH_VALUES:
+                next(words, "")
+        elif re.fullmatch(r"[a-z][a-z-]{1,20}", word):
+            verbs.append(word)
+            if word not in _SUBJECTS:
+                break
+        else:
+            break
+    return " ".join([name, *verbs[:2]])
+
+
+def looks_up(step: Step) -> bool:
+    """Whether a call fetches something that may speak of errors without there being one."""
+    if only_reads(step.tool):
+        return True
+    arguments = get_fields(step)
+    if any(arguments.get(key) in _LOOKING_VERBS for key in _OPERATIONS):
+        return True
+    deed = find_deed(step)
+    return bool(deed.name) and deed.doing == "looks"
+
+
+def changes_something(step: Step) -> bool:
+    """Whether a call may have changed something, and did not only look or check."""
+    if looks_up(step):
+        return False
+    deed, named = find_deed(step), split_name(step.tool)
+    if deed.name:
+        return deed.doing == "acts"
+    return bool(named) and not {named[0], named[-1]} & _LOOKING_TOOLS
+
+
+def find_source(step: Step) -> str | None:
+    """The path or address of a text that a call fetches as it is; None when it asks a service."""
+    arguments, command, named = get_fields(step), _get_command(step), split_name(step.tool)
+    if find_deed(step).name and command:
+        reads = looks_up(step) and (find_program(step).split()[0] in _READERS or _SHOWS_LOG.search(command))
+        return command if reads else None
+    path = next((arguments[key] for key in _PATHS if key in arguments), None)
+    if not named or not (only_reads(step.tool) or arguments.get("command") == "view"):
+        return None
+    if path is None and not _TEXTS.intersection(named):
+        return None
+    return path or " ".join([*named, next(iter(arguments.values()), "")]).strip()
