@@ -1,4 +1,4 @@
-"""Every prompt, asked of a real small model behind llama-cpp-python's server: what comes is used, or refused with a reason.
+"""Every prompt, asked of a real model behind llama-cpp-python's server: there is an answer of use, or a reason.
 
 The model has 135 million weights and mostly says nonsense, which is what it is here for: the wire format, nonsense,
 answers that are cut off, and answers that do not come. The first run builds the server into `.llama`, from the package
@@ -62,7 +62,7 @@ RUN = [
 
 
 def find_python() -> Path:
-    """The Python that has the server and the model; it is made where it is missing, and the test skipped if it cannot."""
+    """The Python that has the server and the model, made where it is missing; if it cannot be, the test is skipped."""
     if given := os.environ.get("COFIO_TEST_LLAMA"):
         return Path(given)
     python = FOLDER / "bin" / "python"

@@ -82,10 +82,10 @@ When asked for something like: Fix the failing test in the invoice parser.
 Needs `bash`, `read_file` and `edit_file`.
 
 ## Steps
-1. `bash(command=pytest <…>)`, which fails at first
+1. `bash(command=<…> pytest -q tests/<…>.py)`, which fails at first
 2. `read_file(path=<path>)`
 3. `edit_file(path=<path>, old=<old>, new=<new>)`
-4. `bash(command=pytest <…>)`
+4. `bash(command=<…> pytest -q tests/<…>.py)`
 
 ## Pitfalls
 - `read_file(path=export.py)` failed: file not found: export.py. It worked with path=src/export.py instead of

@@ -10,9 +10,9 @@ from itertools import groupby, islice
 
 from ...extractor import Case, Message, Step
 from ..lines import cut, flatten
-from .intents import CHANGES, OBJECTS, REPROACH, find_intent, list_sentences
 from .arguments import get_fields, render_arguments, render_call
 from .commands import find_program, looks_up
+from .intents import CHANGES, OBJECTS, REPROACH, find_intent, list_sentences
 from .remedies import find_remedy, find_repairs, render_repairs
 from .results import NO_RESULT, SHOWS
 from .runs import Run, split_runs

@@ -9,6 +9,20 @@ from typing import Literal, NamedTuple, TypeAlias
 from ...extractor import Step
 from ..lines import only_reads, split_name
 from .arguments import COMMANDS, get_fields
+from .vocabulary import (
+    CHECKING_PROGRAMS,
+    CHECKING_VERBS,
+    DATABASES,
+    FLAGS_WITH_VALUES,
+    LOOKING_PROGRAMS,
+    LOOKING_TOOLS,
+    LOOKING_VERBS,
+    READERS,
+    SHELLS,
+    SUBJECTS,
+    SUITES,
+    TEXTS,
+)
 
 Doing: TypeAlias = Literal["looks", "checks", "acts"]
 """To look changes nothing and finds no fault; to check changes nothing, and may fail; all else acts."""
@@ -21,46 +35,11 @@ class Deed(NamedTuple):
     doing: Doing
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
 _STATEMENTS = ("query", "sql", "statement", "q", "command", "")
 _OPERATIONS = ("method", "verb", "command", "action", "operation")
-_DATABASES = _words("sql query db database postgres postgresql psql mysql sqlite statement")
 _STATEMENT = re.compile(
     r"(?i)\s{0,20}(select|show|explain|describe|with|insert|update|delete|drop|truncate|alter|create|grant|revoke|merge)\b"
 )
-_SUITES = _words(
-    "git pip pip3 npm yarn pnpm docker kubectl systemctl apt apt-get cargo go uv poetry terraform helm aws gcloud brew "
-    "make dotnet conda gh az oc service"
-)
-"""Programs that do several things, each by its name."""
-_SUBJECTS = _words("rollout run pr system compose image images container volume stash remote workflow release state s3")
-"""What such a program does something to, which comes after it: `gh run view`."""
-_FLAGS_WITH_VALUES = _words("-n --namespace -C -f --context -H --prefix --cwd -p --profile")
-_RUNNERS = _SUITES | _words("bash shell sh ssh terminal exec run cmd console")
-_LOOKING_PROGRAMS = _words(
-    "cat grep rg head tail less more sed awk find ls tree jq wc curl wget diff journalctl dmesg zcat zgrep fd bat nl "
-    "cd echo pwd true sleep df du ps top free uptime whoami date env which stat file ss netstat lsof id uname hostname "
-    "printenv type history ip dig nslookup host identify column sort uniq cut tr strings"
-)
-_READERS = _words(
-    "cat grep rg head tail less more sed awk find ls tree jq wc curl wget diff journalctl dmesg zcat zgrep bat nl"
-)
-"""Those of them that print what stands in a text."""
-_LOOKING_VERBS = _words(
-    "select show explain describe with get head options status log ps logs ls list view diff inspect history images top "
-    "events info search is-active is-enabled version whoami read cat fetch find query count snapshot screenshot"
-)
-_CHECKING_PROGRAMS = _words(
-    "pytest tox ruff mypy eslint flake8 jest vitest phpunit rspec ping pg_isready openssl shellcheck nc"
-)
-_CHECKING_VERBS = _words("test check watch plan validate lint verify wait")
-_LOOKING_TOOLS = _words(
-    "check inspect snapshot screenshot status profile explain count preview diff log logs text wait"
-)
-"""Words at the beginning or the end of a tool's name, beside those of `only_reads`, by which it changes nothing."""
 DESTROYS = re.compile(
     r"(?<!\S)(?:rm|rmdir|dd|shred|mkfs[\w.]{0,8}|-?delete|DELETE"
     r"|drop|truncate|destroy|prune|purge|p?kill|killall|terminate)(?!\S)"
@@ -80,7 +59,6 @@ _BEFORE_PROGRAM = re.compile(
 )
 _PROGRAM = re.compile(r"(?:python3? -m |uv run |poetry run |npx |npm run |\./)?([\w./-]{1,60})")
 _PATHS = ("path", "file", "file_path", "filepath", "filename", "file_name", "uri", "url")
-_TEXTS = _words("file files log logs text document page content contents lines cat view head tail grep read")
 _SHOWS_LOG = re.compile(r"\blogs?\b|--log|journalctl|dmesg")
 
 
@@ -93,12 +71,12 @@ def find_deed(step: Step) -> Deed:
     """What a tool for everything was made to do; of several programs in a row the first that acts, else that checks."""
     arguments = get_fields(step)
     if method := next((arguments[key] for key in ("method", "verb") if key in arguments), ""):
-        return Deed(f"http {method.lower()[:10]}", "looks" if method.lower() in _LOOKING_VERBS else "acts")
+        return Deed(f"http {method.lower()[:10]}", "looks" if method.lower() in LOOKING_VERBS else "acts")
     named = split_name(step.tool)
     statement = next((arguments[key] for key in _STATEMENTS if key in arguments), "")
-    if _DATABASES.intersection(named) and (found := _STATEMENT.match(statement)):
+    if DATABASES.intersection(named) and (found := _STATEMENT.match(statement)):
         verb = found[1].lower()
-        return Deed(f"sql {verb}", "looks" if verb in _LOOKING_VERBS else "acts")
+        return Deed(f"sql {verb}", "looks" if verb in LOOKING_VERBS else "acts")
     command = _get_command(step)
     deeds = list(_parse_deeds(command, named))
     return min(deeds, key=lambda deed: ("acts", "checks", "looks").index(deed.doing), default=Deed("", "looks"))
@@ -107,7 +85,7 @@ def find_deed(step: Step) -> Deed:
 def _get_command(step: Step) -> str:
     """The command that a call runs; empty when it is no call of that kind."""
     arguments = get_fields(step)
-    runs = bool(_RUNNERS.intersection(split_name(step.tool)))
+    runs = bool((SUITES | SHELLS).intersection(split_name(step.tool)))
     command = next((arguments[key] for key in (*COMMANDS, *(("input",) if runs else ())) if key in arguments), "")
     return "" if " " not in command and len(arguments) > 1 and not runs else command
 
@@ -115,7 +93,7 @@ def _get_command(step: Step) -> str:
 def _parse_deeds(command: str, named: list[str]) -> Iterator[Deed]:
     elsewhere = _ELSEWHERE.match(command)
     plain = command[elsewhere.end() :] if elsewhere else _QUOTED.sub("''", command)
-    suite = named[0] if named and named[0] in _SUITES | _READERS and not command.startswith(named[0]) else ""
+    suite = named[0] if named and named[0] in SUITES | READERS and not command.startswith(named[0]) else ""
     for part in _CHAIN.split(plain):
         if part.strip():
             yield _parse_deed(f"{suite} {part.strip()}".strip())
@@ -131,9 +109,9 @@ def _parse_deed(command: str) -> Deed:
     program, *verbs = name.split()
     if _CHANGING.search(command):
         return Deed(name, "acts")
-    if program in _LOOKING_PROGRAMS or (verbs and verbs[-1] in _LOOKING_VERBS):
+    if program in LOOKING_PROGRAMS or (verbs and verbs[-1] in LOOKING_VERBS):
         return Deed(name, "looks")
-    return Deed(name, "checks" if program in _CHECKING_PROGRAMS or (verbs and verbs[-1] in _CHECKING_VERBS) else "acts")
+    return Deed(name, "checks" if program in CHECKING_PROGRAMS or (verbs and verbs[-1] in CHECKING_VERBS) else "acts")
 
 
 def _parse_program(command: str) -> str:
@@ -142,17 +120,17 @@ def _parse_program(command: str) -> str:
     if found is None:
         return ""
     name = found[1].rsplit("/", 1)[-1]
-    if name not in _SUITES:
+    if name not in SUITES:
         return name
     words = iter(command[found.end() :].split()[:10])
     verbs: list[str] = []
     for word in words:
         if word.startswith("-"):
-            if word in _FLAGS_WITH_VALUES:
+            if word in FLAGS_WITH_VALUES:
                 next(words, "")
         elif re.fullmatch(r"[a-z][a-z-]{1,20}", word):
             verbs.append(word)
-            if word not in _SUBJECTS:
+            if word not in SUBJECTS:
                 break
         else:
             break
@@ -164,7 +142,7 @@ def looks_up(step: Step) -> bool:
     if only_reads(step.tool):
         return True
     arguments = get_fields(step)
-    if any(arguments.get(key) in _LOOKING_VERBS for key in _OPERATIONS):
+    if any(arguments.get(key) in LOOKING_VERBS for key in _OPERATIONS):
         return True
     deed = find_deed(step)
     return bool(deed.name) and deed.doing == "looks"
@@ -177,18 +155,18 @@ def changes_something(step: Step) -> bool:
     deed, named = find_deed(step), split_name(step.tool)
     if deed.name:
         return deed.doing == "acts"
-    return bool(named) and not {named[0], named[-1]} & _LOOKING_TOOLS
+    return bool(named) and not {named[0], named[-1]} & LOOKING_TOOLS
 
 
 def find_source(step: Step) -> str | None:
     """The path or address of a text that a call fetches as it is; None when it asks a service."""
     arguments, command, named = get_fields(step), _get_command(step), split_name(step.tool)
     if find_deed(step).name and command:
-        reads = looks_up(step) and (find_program(step).split()[0] in _READERS or _SHOWS_LOG.search(command))
+        reads = looks_up(step) and (find_program(step).split()[0] in READERS or _SHOWS_LOG.search(command))
         return command if reads else None
     path = next((arguments[key] for key in _PATHS if key in arguments), None)
     if not named or not (only_reads(step.tool) or arguments.get("command") == "view"):
         return None
-    if path is None and not _TEXTS.intersection(named):
+    if path is None and not TEXTS.intersection(named):
         return None
     return path or " ".join([*named, next(iter(arguments.values()), "")]).strip()

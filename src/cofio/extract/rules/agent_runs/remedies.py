@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from os.path import commonprefix
 
 from ....text.tokenizer import STOP_WORDS, split_words
 from ...extractor import Step
@@ -14,6 +13,7 @@ from .arguments import SHOWN, get_fields, render_call
 from .commands import changes_something, find_program
 from .results import SHOWS
 from .steps import has_worked
+from .vocabulary import WRITING_TOOLS
 
 MENDED = "worked after"
 _LONG = 12  # characters of an argument that is not shared by chance
@@ -22,7 +22,6 @@ _LATER = 50  # steps after a failure among which one that worked is looked for
 _MOST_REPAIRS = 2
 _SAME_START = 3  # words with which two commands or statements begin that are variants of one
 _REPAIR = 90  # characters of a repair
-_WRITING = frozenset("edit write replace patch apply create install insert bash shell update fix upload".split())
 _REFUSED = re.compile(
     r"(?i)(?:permission|access) (?:was |is )?denied|not (?:permitted|allowed|authori[sz]ed)|forbidden|unauthori[sz]ed"
     r"|\b40[13]\b|must be (?:root|admin)|requires? (?:root|admin|elevated)"
@@ -112,7 +111,7 @@ def _resembles(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
     if min(len(before), len(after)) < 3:
         return False
     pairs = [{a + b for a, b in pairwise(text)} for text in (before, after)]
-    if len(commonprefix([before.split(), after.split()])) >= _SAME_START:
+    if before.split()[:_SAME_START] == after.split()[:_SAME_START]:
         return True
     least = 0.5 if min(len(before), len(after)) < SHOWN else 0.65  # long texts have many pairs in common by chance
     return 2 * len(pairs[0] & pairs[1]) >= least * (len(pairs[0]) + len(pairs[1]))
@@ -131,7 +130,7 @@ def _may_help(step: Step, failed: Step) -> bool:
         return False
     named = set(split_name(step.tool))
     return bool(
-        find_program(step) or step.tool == failed.tool or _WRITING & named or _shares(failed, step)
+        find_program(step) or step.tool == failed.tool or WRITING_TOOLS & named or _shares(failed, step)
         or _find_words(step, named - set(split_name(failed.tool))) & _find_words(failed, set(), failed.result)
     )  # fmt: skip
 

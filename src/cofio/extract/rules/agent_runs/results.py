@@ -40,7 +40,8 @@ _NAMED_ERROR = re.compile(r"(?:[a-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Excep
 _SHORT_FAILED = re.compile(
     r"(?i)\b(?:not found|could(?: not|n't)|no such (?:file|table|column|key|user|host)|(?:permission"
     r"|access) (?:was )?denied|timed out"
-    r"|does(?: not|n't) exist|connection refused|no space left on device|(?:is |are |was )?not (?:available|allowed|permitted"
+    r"|does(?: not|n't) exist|connection refused"
+    r"|no space left on device|(?:is |are |was )?not (?:available|allowed|permitted"
     r"|recogni[sz]ed|authori[sz]ed)"
     r"|rate limit(?:ed| exceeded)|quota exceeded|is unavailable|was rejected|has failed|failed (?:to|with"
     r"|because|after|on|at))\b"
@@ -97,7 +98,8 @@ _STAMPED = re.compile(
 
 _LOG = re.compile(r"(?i)\blogs?\b|journalctl|dmesg|\.(?:log|err)\b|/var/log/")
 _TELLS_ERROR = re.compile(
-    r"(?i)(?<![\w=/.-])(?:error|fatal|panic|exception|critical|severe|failed|failure|refused|denied|cannot|could not|unable"
+    r"(?i)(?<![\w=/.-])(?:error|fatal|panic|exception|critical|severe|failed|failure|refused|denied|cannot|could not"
+    r"|unable"
     r"|no such|timed out|out of memory|oom-kill\w{0,3}|no space left|not found)(?![\w=/]|s\b)"
     r"|\b(?:[A-Z]\w{0,60}|[A-Z])(?:Error|Exception)\b|\bE[A-Z]{5,14}\b"
 )

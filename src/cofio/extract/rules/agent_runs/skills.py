@@ -7,10 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import SequenceMatcher
 from functools import reduce
-from itertools import groupby
-from os.path import commonprefix
 from typing import NamedTuple
 
 from ....text.tokenizer import split_words
@@ -18,6 +15,7 @@ from ...extractor import GROWN_FROM, Case, Skill, Step
 from ..lines import MASK, cut, flatten, split_name
 from .arguments import get_fields, render_arguments, render_call
 from .cases import CORRECTION
+from .command_templates import keep_common
 from .commands import changes_something, find_program
 from .intents import INTENT
 from .remedies import MENDED, find_remedy
@@ -35,9 +33,6 @@ UNPROVEN = 0.1  # the confidence in a way that has never been seen to work
 MOST_VALUES = 12  # of an argument that are compared
 
 _UNNEEDED = 2  # the rank of a failure that a run could do without
-_GAP = "<…>"
-_TELLING = 4  # characters of a part of a word that say something
-_HEAD, _TAIL = re.compile(r".*\W", re.DOTALL), re.compile(r"\W.*", re.DOTALL)
 _ENGLISH = re.compile(r"(?i)\b(?:the|my|our|is|are|which|what|how|why|where|of|with|and|to|i)\b")
 
 
@@ -103,9 +98,8 @@ def _is_repeated(steps: Sequence[Step], at: int) -> bool:
     """Whether a call that changes nothing was made before, with the same arguments, and something was changed since."""
     if changes_something(steps[at]):
         return False
-    before = [
-        index for index in range(at) if steps[index] == replace(steps[at], result=steps[index].result, failed=False)
-    ]
+    same = replace(steps[at], result="")
+    before = [index for index in range(at) if has_worked(steps[index]) and replace(steps[index], result="") == same]
     return bool(before) and any(has_worked(step) and changes_something(step) for step in steps[before[-1] : at])
 
 
@@ -252,31 +246,8 @@ def _render_step(key: _Key, ways: Sequence[dict[_Key, list[Step]]]) -> str:
 
 def _render_placeholder(name: str, key: _Key, values: Sequence[str]) -> str:
     if key.program and len(values) > 1 and " " in values[0]:
-        return reduce(_keep_common, values[1:MOST_VALUES], values[0])
+        return reduce(keep_common, values[1:MOST_VALUES], values[0])
     return f"<{name or 'input'}>"
-
-
-def _keep_common(old: str, new: str) -> str:
-    """A command or statement of which only the words, or their beginnings and ends, are left that two have in common."""
-    before, after = old.split(), new.split()
-    kept: list[str] = []
-    for kind, low, high, start, stop in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
-        if kind == "equal":
-            kept += before[low:high]
-        elif kind == "replace" and high - low == stop - start:
-            kept += map(_keep_ends, before[low:high], after[start:stop])
-        else:
-            kept.append(_GAP)
-    return " ".join(word for word, _ in groupby(kept))
-
-
-def _keep_ends(old: str, new: str) -> str:
-    """What two words have in common at the beginning and the end, if that says something."""
-    head = len(commonprefix([old, new]))
-    tail = len(commonprefix([old[head:][::-1], new[head:][::-1]]))
-    start, end = _HEAD.match(old[:head]), _TAIL.search(old[len(old) - tail :] if tail else "")
-    before, after = start[0] if start else "", end[0] if end else ""
-    return f"{before}{_GAP}{after}" if len(re.findall(r"\w", before + after)) >= _TELLING else _GAP
 
 
 def _find_pitfalls(cases: Sequence[Case], keys: Sequence[_Key]) -> list[str]:

@@ -10,23 +10,23 @@ from ....text.tokenizer import STOP_WORDS, split_words
 from ...extractor import Case
 from ..lines import only_reads, split_name
 from .commands import DESTROYS, changes_something, find_deed, find_program
-from .intents import VERBS
 from .steps import has_worked
-
-_SAME_VERBS = (
-    "book reserve", "find search look locate research", "fix debug repair resolve solve diagnose correct patch",
-    "create make add generate build write draft compose",
-    "delete remove drop clear erase wipe purge destroy truncate prune", "buy order purchase",
-    "show list display print get fetch give tell see", "send email mail message", "update change edit modify adjust",
-    "check verify validate inspect review examine test", "deploy ship release publish roll redeploy", "turn switch",
-    "run execute launch start", "explain describe", "summarise summarize", "plan arrange organise organize schedule",
-    "analyse analyze evaluate investigate", "move reschedule shift postpone", "rename refactor rewrite",
-    "restart reboot bounce reload", "optimise optimize speed", "renew refresh", "stop kill terminate shut disable", "revert undo restore",
-)  # fmt: skip
-_SAME_NOUNS = (
-    "holiday vacation trip", "picture image photo", "meeting appointment", "bug issue error problem failure",
-    "fail broken",
-)  # fmt: skip
+from .vocabulary import (
+    COMMON_LOOKS,
+    DEEDS,
+    FILLERS,
+    GENERIC,
+    LIGHT_VERBS,
+    LOOKING,
+    MEANS,
+    SAME_NOUNS,
+    SAME_VERBS,
+    SHELLS,
+    TIMES,
+    VAGUE_VERBS,
+    VERBS,
+    WEAK_VERBS,
+)
 
 
 def _index_by_first(groups: tuple[str, ...]) -> dict[str, str]:
@@ -34,32 +34,17 @@ def _index_by_first(groups: tuple[str, ...]) -> dict[str, str]:
     return {stem: split_words(group)[0] for group in groups for stem in split_words(group)}
 
 
-_VERB = _index_by_first(_SAME_VERBS)
-_NOUN = _index_by_first(_SAME_NOUNS)
+_VERB = _index_by_first(SAME_VERBS)
+_NOUN = _index_by_first(SAME_NOUNS)
 _REPAIR = "fix"
 _ORDER = re.compile(
     r"(?:^|[;,.:?!] |\band |\bthen |\bto |\byou )(?:[Pp]lease )?"
     r"([A-Za-z]+)\b(?=( (?:out|into|what|why|how|whether|if|for)\b)?)"
 )
-_WEAK = frozenset(
-    re.findall(
-        r"\S+",
-        "find search look get check see show list fetch tell give help make use try take go keep",
-    )
-)
-_LOOKING = frozenset(
-    _VERB.get(stem, stem) for stem in split_words("find search look get check see show list fetch tell give")
-)
-_LIGHT = frozenset(re.findall(r"\S+", "set make create add do send write put get give schedule"))
-_DEEDS = {
-    "reminder": "remind", "booking": "book", "reservation": "book", "summary": "summarise", "refund": "refund",
-    "appointment": "book", "translation": "translate", "backup": "backup", "copy": "copy", "deployment": "deploy", "review": "review",
-}  # fmt: skip
+_LOOKING = frozenset(_VERB.get(stem, stem) for stem in split_words(LOOKING))
 _MEANT = (  # what is wanted where the verb alone does not say it
     (
-        re.compile(
-            r"(?i)\b(?:get|bring|make|have|put)\b.{1,60}?\b(?:back|going|running|(?:to )?run|work|working|green)\b"
-        ),
+        re.compile(r"(?i)\b(?:get|bring|make|have|put)\b.{1,60}?\b(?:back|going|run|running|work|working|green)\b"),
         _REPAIR,
     ),
     (re.compile(r"(?i)\b(?:faster|quicker|speed \w{0,8} ?up|slow(?:ly)?)\b"), "optimise"),
@@ -68,49 +53,12 @@ _TROUBLE = re.compile(  # a request that names one wants it repaired
     r"(?i)\b(?:crash\w{0,4}|broken|breaks?|fail(?:s|ed|ing)?|dies|died|throws?|hangs?|stuck|red|down|unreachable|exception"
     r"|bad gateway|50[0234]|(?:wo|ca|do|does|is|are)n['’]?t|cannot|can not|not (?:start|run|work|come|going)\w{0,4})\b"
 )
-_VAGUE = frozenset("get make bring have put look see start run find check take speed".split())
-"""Verbs that do not say what is wanted where there is trouble."""
 _COMMON_CORE = re.compile(
     r"(?:edit|write|create|str|replace|multi)\w*|sed|git .*|python3?|make|npm .*|mkdir|cp|mv|touch|tee"
 )
 """What is used for changes of every kind, so that it proves no kinship."""
-_COMMON_LOOKS = frozenset("cat grep rg head ls cd echo find sed".split())
-_MEANS = frozenset(re.findall(r"\S+", "use try take go help keep"))
 _TO = re.compile(r"\bto [a-z]+")
 _QUESTION = re.compile(r"(?i)(?:what|which|who|whose|where|when|why|how|is|are|was|were|does|did|has|have)\b")
-_TIMES = frozenset(
-    re.findall(
-        r"\S+",
-        "today tonight tomorrow yesterday morning noon afternoon evening night midnight now later soon monday "
-        "tuesday wednesday thursday friday saturday sunday weekend week month year day hour minute january "
-        "february march april may june july august september october november december am pm o'clock next last "
-        "this one two three four five six seven eight nine ten eleven twelve dozen couple first second third",
-    )
-)
-_FILL = frozenset(
-    re.findall(
-        r"\S+",
-        "want need like help use way thing stuff mine kind sure good best via many much version wrong "
-        "following everything anything something since der die das den dem des ein eine einen einem einer und "
-        "oder für von mit im zu zum zur auf um am bei ist mir uns bitte morgen heute uhr le la les un une du "
-        "et ou pour avec dans sur au aux ce cette est el los las una uno del y o para con en por es demain "
-        "mañana prod production staging live dev localhost",
-    )
-)
-_GENERIC = frozenset(
-    re.findall(
-        r"\S+",
-        "bash shell sh terminal run exec execute command cmd python code interpreter read write edit view cat "
-        "open file files search web browser browse fetch http request get post url page grep glob find list ls "
-        "think todo call api tool query sql replace str patch apply text editor based computer google click type "
-        "scroll screenshot snapshot goto press hover fill tab navigate notebook data load save do invoke mcp function ssh remote cli script console "
-        "powershell process kubectl docker git aws gcloud az helm curl wget https rest client db database postgres "
-        "postgresql psql mysql sqlite statement bin program system subprocess output",
-    )
-)
-_GENERIC_SHELLS = frozenset(
-    ["bash", "shell", "sh", "terminal", "run", "exec", "execute", "command", "cmd", "ssh", "console"]
-)
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _ASIDE = re.compile(  # what was changed later, and what is quoted
     r"\(then: [^)]{0,300}\)?|(?<!\w)[\"“'‘][^\"”'’]{12,300}[\"”'’](?!\w)"
@@ -194,7 +142,7 @@ def _find_core(case: Case) -> frozenset[str]:
 
 
 def _is_shell(tool: str) -> bool:
-    return _GENERIC_SHELLS.issuperset(split_name(tool))
+    return SHELLS.issuperset(split_name(tool))
 
 
 def _find_mended(case: Case) -> set[str]:
@@ -206,7 +154,7 @@ def _find_mended(case: Case) -> set[str]:
 def _find_looks(case: Case) -> set[str]:
     """The programs that a run looked or checked with, but for those that are used everywhere."""
     deeds = (find_deed(step) for step in case.steps)
-    return {deed.name for deed in deeds if deed.name and deed.doing != "acts"} - _COMMON_LOOKS
+    return {deed.name for deed in deeds if deed.name and deed.doing != "acts"} - COMMON_LOOKS
 
 
 def _wants_the_same(request: str, other: str) -> bool:
@@ -225,11 +173,11 @@ def _wants_the_same(request: str, other: str) -> bool:
 def _find_wanted_verbs(request: str) -> frozenset[str]:
     """What a request tells to do, each verb by the first of its meaning; a question wants something looked up."""
     verbs = find_orders(_TO.sub(" ", request[:1_000]))  # "Remind me to call mum" is no call
-    if not set(verbs) - _MEANS:
+    if not set(verbs) - MEANS:
         verbs = find_orders(request)
-    found = {_VERB.get(stem, stem) for verb in verbs if verb not in _MEANS for stem in split_words(verb)[:1]}
-    if _LIGHT.intersection(verbs):
-        nouns = [_DEEDS[word] for word in _TOKEN.findall(request[:1_000].lower()) if word in _DEEDS]
+    found = {_VERB.get(stem, stem) for verb in verbs if verb not in MEANS for stem in split_words(verb)[:1]}
+    if LIGHT_VERBS.intersection(verbs):
+        nouns = [DEEDS[word] for word in _TOKEN.findall(request[:1_000].lower()) if word in DEEDS]
         found |= {_VERB.get(stem, stem) for noun in nouns for stem in split_words(noun)[:1]}
     if meant := find_meaning(request, *verbs):
         found |= {_VERB.get(stem, stem) for stem in split_words(meant)}
@@ -240,7 +188,7 @@ def _find_wanted_verbs(request: str) -> frozenset[str]:
 
 def find_meaning(request: str, *verbs: str) -> str:
     """The verb that a request means whose own `verbs` do not say it; empty where they do."""
-    if not set(verbs) - {""} <= _VAGUE | _MEANS:
+    if not set(verbs) - {""} <= VAGUE_VERBS:
         return ""
     if meant := next((verb for way, verb in _MEANT if way.search(request[:1_000])), ""):
         return meant
@@ -284,7 +232,7 @@ def _is_idle(word: str) -> bool:
     """Whether a word says nothing of the kind of a task."""
     plain = word.replace("'", "").replace("’", "")
     return (
-        plain in STOP_WORDS or (plain.endswith("nt") and plain != word) or word in _TIMES or word in _FILL
+        plain in STOP_WORDS or (plain.endswith("nt") and plain != word) or word in TIMES or word in FILLERS
         or any(letter.isdigit() for letter in word)
     )  # fmt: skip
 
@@ -295,13 +243,13 @@ def find_orders(intent: str) -> list[str]:
     idle: list[str] = []
     for match in _ORDER.finditer(_IDENTIFIER.sub(" ", _ASIDE.sub(" ", intent[:1_000]))):
         if (verb := match[1].lower()) in VERBS:
-            (idle if match[2] or verb in _WEAK else found).append(verb)
+            (idle if match[2] or verb in WEAK_VERBS else found).append(verb)
     return found + idle
 
 
 def is_generic(tool: str) -> bool:
     """Whether a tool serves for tasks of every kind."""
-    return all(part in _GENERIC for part in split_name(tool))
+    return all(part in GENERIC for part in split_name(tool))
 
 
 def _find_telling_tools(case: Case) -> frozenset[str]:
