@@ -196,6 +196,12 @@ def test_where_there_is_too_little_room_the_answer_gets_no_limit(server: Scripte
     assert "max_tokens" not in server.calls[1].body
 
 
+def test_an_answer_of_no_use_that_there_is_no_room_to_quote_is_nonsense(server: Scripted, make: Making) -> None:
+    server.script = [says("Well."), fails(400, "This model's maximum context length is 2048 tokens.")]
+    assert failure(make()).reason == "nonsense"
+    assert len(server.calls) == 3
+
+
 def test_a_bad_request_that_nothing_helps_ends(server: Scripted, make: Making, watch: Watch) -> None:
     server.script = [fails(400, "no")]
     failed = failure(make())

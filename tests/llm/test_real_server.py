@@ -89,7 +89,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         [python, "-c", FIND], capture_output=True, text=True, check=True, timeout=60
     ).stdout.strip()
     log = tmp_path_factory.mktemp("llama") / "log"
-    command = [python, "-m", "llama_cpp.server", "--model", weights, "--host", "127.0.0.1", "--port", str(port)]
+    command = [str(python), "-m", "llama_cpp.server", "--model", weights, "--host", "127.0.0.1", "--port", str(port)]
     with log.open("wb") as out:
         server = subprocess.Popen([*command, "--n_ctx", str(CONTEXT)], stdout=out, stderr=out)
         try:

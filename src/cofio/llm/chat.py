@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from typing import Any, Literal, Protocol, TypeAlias
 
 from ..endpoints.endpoint import Address, Endpoint, Post, RetryPolicy, SettingNames, Trouble
 from ..endpoints.model_errors import Failed
@@ -28,6 +28,7 @@ HURRY = 20.0  # seconds that someone who waits for the answer is kept waiting
 MAX_BYTES = 8_000_000
 SETTINGS = SettingNames(url="llm_base_url", model="llm_model", key="llm_api_key")
 _PATH = "/chat/completions"
+_FORMS: tuple[AnswerForm, ...] = ("schema", "object", "text")
 _SIMPLER: Mapping[AnswerForm, AnswerForm] = {"schema": "object", "object": "text"}
 _LIMITS = ("max_tokens", "max_completion_tokens", "")
 _NAMES_FORM = re.compile(r"response.?format|json.?(?:schema|object)|grammar|guided|structured.?output|\bschema\b")
@@ -49,13 +50,12 @@ class Dialect:
     @classmethod
     def decode(cls, data: Mapping[str, object]) -> Dialect | None:
         """Return what was kept as these fields; None when it is from a version that knew other ones."""
-        if data.keys() != {each.name for each in fields(cls)} or data["form"] not in (*_SIMPLER, "text"):
-            return None
-        if data["limit"] not in _LIMITS:
+        form = next((each for each in _FORMS if each == data.get("form")), None)
+        if form is None or data.get("limit") not in _LIMITS or data.keys() != {each.name for each in fields(cls)}:
             return None
         return cls(
-            form=cast(AnswerForm, data["form"]), limit=str(data["limit"]),
-            takes_temperature=data["takes_temperature"] is True, needs_words=data["needs_words"] is True,
+            form=form, limit=str(data["limit"]), takes_temperature=data["takes_temperature"] is True,
+            needs_words=data["needs_words"] is True,
         )  # fmt: skip
 
     def simplify(self, complaint: str, *, has_shape: bool) -> Dialect | None:

@@ -118,8 +118,13 @@ class Model:
                 },
                 {"role": "user", "content": f"This cannot be used: {problem}. {_describe_shape(schema)}"},
             ]
-            reply = self._send(system, again, schema, name, MAX_TOKENS * 2 if reply.is_cut else MAX_TOKENS, hurried)
-            answer, problem = _find_answer(reply, schema)
+            try:
+                reply = self._send(system, again, schema, name, MAX_TOKENS * 2 if reply.is_cut else MAX_TOKENS, hurried)
+            except Failed as failed:
+                if failed.reason != "refused":
+                    raise  # what took the question does not take it with an answer quoted: there is no room for both
+            else:
+                answer, problem = _find_answer(reply, schema)
         if answer is None:
             raise Nonsense(f"{self._endpoint.name} answered what cannot be used: {problem}")
         return answer

@@ -24,9 +24,9 @@ VERBS = _words("""
     recommend redeploy reduce refactor refund register release reload remind remove rename renew repair replace reply
     report reproduce request reschedule research reserve reset resize resolve restart restore retry return reverse
     revert review rewrite roll rotate run save scan schedule scrape search see send set share ship show shut sign solve
-    sort split start stop store submit subscribe summarise summarize switch sync take tell test text track train transfer
-    translate trim turn uninstall unlock update upgrade upload use validate verify watch write bounce destroy erase
-    prune purge scale terminate truncate undo wipe
+    sort split start stop store submit subscribe summarise summarize switch sync take tell test text track train
+    transfer translate trim turn uninstall unlock update upgrade upload use validate verify watch write bounce destroy
+    erase prune purge scale terminate truncate undo wipe
 """)
 SAME_VERBS = (
     "book reserve", "find search look locate research", "fix debug repair resolve solve diagnose correct patch",
