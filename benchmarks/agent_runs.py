@@ -1,9 +1,10 @@
 """What is made of agents' runs: cases with the right insight, and one skill of runs of one kind that helps.
 
-usage: python -m benchmarks.agent_runs [--data FILE...] [--failures] [--show GROUP] [--write]
+usage: python -m benchmarks.agent_runs [--data FILE...] [--failures] [--show GROUP]
 
-`benchmarks/data/agent_runs/` was written for this: runs in groups, with checks. The rules are written with the first
-file, and the second is held back. A file of your own is read in the same way; a line begins with
+`benchmarks/data/agent_runs/` was written for this: runs in groups, with checks. The rules were written with
+`development.txt`; `benchmarks/results/agent_runs.md` says what came of the others before they were looked at. A file
+of your own is read in the same way; a line begins with
 
     ==     a group of runs, and its name
     =      a check of the group: `alike` or `not alike`, whether its runs make one skill; `step: A, B | C`, one step
@@ -31,10 +32,10 @@ from pathlib import Path
 from cofio.extract.extractor import Call, Case, Message, Skill
 from cofio.extract.rules import Rules
 
-from .__main__ import RESULTS, machine
+from .__main__ import machine
 
 DATA = Path(__file__).parent / "data" / "agent_runs"
-FILES = (DATA / "development.txt", DATA / "held_back.txt")
+FILES = (DATA / "development.txt", DATA / "held_back.txt", DATA / "held_back_later.txt")
 START = datetime(2026, 4, 1, 9, tzinfo=UTC)
 SUCCESS = 0.5
 RULES = Rules()
@@ -225,7 +226,6 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", type=Path, default=FILES, help="files of runs (default: our own)")
     parser.add_argument("--failures", action="store_true", help="print each check that was not passed")
     parser.add_argument("--show", help="print what is made of the groups with this in their name")
-    parser.add_argument("--write", action="store_true", help="keep the results under benchmarks/results")
     given = parser.parse_args()
     lines = ["# What is made of agents' runs", "", machine(), "", "| runs | checks passed |", "|---|---|"]
     for path in given.data:
@@ -241,8 +241,6 @@ def main() -> None:
         if given.failures:
             print("\n".join(f"{each.group}: {each.check}" for each in verdicts if not each.passed), "\n")
     print("\n".join(lines))
-    if given.write:
-        (RESULTS / "agent_runs.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from ...extractor import Step
 from ..lines import only_reads, split_name
-from .arguments import COMMANDS, get_fields
+from .arguments import COMMANDS, SHORT, get_fields
 from .vocabulary import (
     CHECKING_PROGRAMS,
     CHECKING_VERBS,
@@ -33,6 +34,14 @@ class Deed(NamedTuple):
 
     name: str
     doing: Doing
+
+
+class _Nature(NamedTuple):
+    """What a call is by its tool and its arguments."""
+
+    deed: Deed
+    looks_up: bool
+    changes_something: bool
 
 
 _STATEMENTS = ("query", "sql", "statement", "q", "command", "")
@@ -69,6 +78,41 @@ def find_program(step: Step) -> str:
 
 def find_deed(step: Step) -> Deed:
     """What a tool for everything was made to do; of several programs in a row the first that acts, else that checks."""
+    return _get_nature(step).deed
+
+
+def looks_up(step: Step) -> bool:
+    """Whether a call fetches something that may speak of errors without there being one."""
+    return _get_nature(step).looks_up
+
+
+def changes_something(step: Step) -> bool:
+    """Whether a call may have changed something, and did not only look or check."""
+    return _get_nature(step).changes_something
+
+
+def _get_nature(step: Step) -> _Nature:
+    """What a call is by its tool and arguments alone; a case is compared with hundreds, each time with the same."""
+    examine = _cached_examine if len(step.arguments) <= SHORT else _examine
+    return examine(step.tool, step.arguments)
+
+
+def _examine(tool: str, arguments: str) -> _Nature:
+    step = Step(tool=tool, arguments=arguments, result="", failed=False)
+    deed, given, named = _find_deed(step), get_fields(step), split_name(tool)
+    looks = (
+        only_reads(tool)
+        or any(given.get(key) in LOOKING_VERBS for key in _OPERATIONS)
+        or (bool(deed.name) and deed.doing == "looks")
+    )
+    acts = deed.doing == "acts" if deed.name else bool(named) and not {named[0], named[-1]} & LOOKING_TOOLS
+    return _Nature(deed, looks, acts and not looks)
+
+
+_cached_examine = lru_cache(maxsize=4096)(_examine)
+
+
+def _find_deed(step: Step) -> Deed:
     arguments = get_fields(step)
     if method := next((arguments[key] for key in ("method", "verb") if key in arguments), ""):
         return Deed(f"http {method.lower()[:10]}", "looks" if method.lower() in LOOKING_VERBS else "acts")
@@ -135,27 +179,6 @@ def _parse_program(command: str) -> str:
         else:
             break
     return " ".join([name, *verbs[:2]])
-
-
-def looks_up(step: Step) -> bool:
-    """Whether a call fetches something that may speak of errors without there being one."""
-    if only_reads(step.tool):
-        return True
-    arguments = get_fields(step)
-    if any(arguments.get(key) in LOOKING_VERBS for key in _OPERATIONS):
-        return True
-    deed = find_deed(step)
-    return bool(deed.name) and deed.doing == "looks"
-
-
-def changes_something(step: Step) -> bool:
-    """Whether a call may have changed something, and did not only look or check."""
-    if looks_up(step):
-        return False
-    deed, named = find_deed(step), split_name(step.tool)
-    if deed.name:
-        return deed.doing == "acts"
-    return bool(named) and not {named[0], named[-1]} & LOOKING_TOOLS
 
 
 def find_source(step: Step) -> str | None:

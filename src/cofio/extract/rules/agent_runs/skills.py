@@ -6,7 +6,6 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 from typing import NamedTuple
 
@@ -98,9 +97,10 @@ def _is_repeated(steps: Sequence[Step], at: int) -> bool:
     """Whether a call that changes nothing was made before, with the same arguments, and something was changed since."""
     if changes_something(steps[at]):
         return False
-    same = replace(steps[at], result="")
-    before = [index for index in range(at) if has_worked(steps[index]) and replace(steps[index], result="") == same]
-    return bool(before) and any(has_worked(step) and changes_something(step) for step in steps[before[-1] : at])
+    call = steps[at].tool, steps[at].arguments
+    same = (index for index in range(at - 1, -1, -1) if (steps[index].tool, steps[index].arguments) == call)
+    before = next((index for index in same if has_worked(steps[index])), at)
+    return any(has_worked(step) and changes_something(step) for step in steps[before:at])
 
 
 def _find_recurring(ways: Sequence[dict[_Key, list[Step]]]) -> list[_Key]:

@@ -46,10 +46,10 @@ SAME_NOUNS = (
 )  # fmt: skip
 LOOKING = "find search look get check see show list fetch tell give"
 """Verbs that want something to be looked up."""
-MEANS = _words("use try take go help keep")
+MEANS = _words("use try take go help keep put bring have")
 """Verbs that say how, and not what."""
 WEAK_VERBS = _words(LOOKING) | MEANS | {"make"}
-VAGUE_VERBS = MEANS | _words("get make bring have put look see start run find check speed")
+VAGUE_VERBS = MEANS | _words("get make look see start run find check speed")
 """Verbs that do not say what is wanted where there is trouble."""
 LIGHT_VERBS = _words("set make create add do send write put get give schedule")
 DEEDS = {
