@@ -1,4 +1,4 @@
-"""What a call does, what a log shows, what helped, and which runs make one skill: single rules, and the labelled runs."""
+"""What a call does, what a log shows, what helped, which runs make one skill: single rules, and the labelled runs."""
 
 from __future__ import annotations
 
@@ -126,8 +126,8 @@ def test_a_log_is_told_by_the_error_in_it_and_has_not_failed() -> None:
     assert found is not None
     assert not found.steps[0].failed
     assert found.insight == (
-        "bash(command=kubectl logs deploy/api) showed what was wrong (error connect ECONNREFUSED 10.2.0.7:5432 (3 lines)),"
-        " and what helped was bash(command=kubectl set env deploy/api DATABASE_URL=pg)."
+        "bash(command=kubectl logs deploy/api) showed what was wrong (error connect ECONNREFUSED 10.2.0.7:5432"
+        " (3 lines)), and what helped was bash(command=kubectl set env deploy/api DATABASE_URL=pg)."
     )
 
 
