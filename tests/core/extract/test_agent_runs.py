@@ -9,7 +9,7 @@ from benchmarks.agent_runs import FILES, judge, load
 
 from cofio.extract.extractor import Step
 from cofio.extract.rules.agent_runs.command_templates import keep_common
-from cofio.extract.rules.agent_runs.commands import changes_something, find_deed, looks_up
+from cofio.extract.rules.agent_runs.commands import changes_something, find_action, looks_up
 from cofio.extract.rules.agent_runs.results import summarize_result
 
 from .runs import calls, case, run, says, user
@@ -47,7 +47,7 @@ def command(text: str) -> Step:
     ],
 )
 def test_a_command_looks_checks_or_acts(text: str, name: str, doing: str) -> None:
-    assert find_deed(command(text)) == (name, doing)
+    assert find_action(command(text)) == (name, doing)
 
 
 @pytest.mark.parametrize(

@@ -65,10 +65,10 @@ def build_skill(cases: Sequence[Case]) -> Skill:
     confidence = min(CAP, len(good) / (count + 1) * (0.7 + 0.3 * agreement)) if good else UNPROVEN
     example = flatten(max(good or cases, key=lambda case: case.quality).intent if cases else "", INTENT)
     tools = list(dict.fromkeys(key.tool for key in keys))
-    deeds = list(dict.fromkeys(key.program or key.tool for key in keys))
+    actions = list(dict.fromkeys(key.program or key.tool for key in keys))
     return Skill(
         name=_build_name(cases),
-        description=_describe(example, deeds, good=bool(good)),
+        description=_describe(example, actions, good=bool(good)),
         content=_render_content(cases, keys, [_render_step(key, ways) for key in keys], example, tools),
         confidence=round(confidence, 2),
         maturity=round((1 - 0.75**count) * share * (0.5 + 0.5 * agreement), 2),
@@ -183,11 +183,11 @@ def _slugify(parts: Sequence[str]) -> str:
     return "-".join(re.findall(r"[^\W_]+", "".join(c for c in plain if not unicodedata.combining(c))))[:60].strip("-")
 
 
-def _describe(example: str, deeds: Sequence[str], *, good: bool) -> str:
+def _describe(example: str, actions: Sequence[str], *, good: bool) -> str:
     request = cut(example, 160) or "a task"
-    if not deeds:
+    if not actions:
         return f'For requests like "{request}"'
-    return f'For requests like "{request}": {", then ".join(deeds[:5])}{"" if good else " (not seen to work yet)"}.'
+    return f'For requests like "{request}": {", then ".join(actions[:5])}{"" if good else " (not seen to work yet)"}.'
 
 
 def _render_content(

@@ -9,7 +9,7 @@ from functools import lru_cache
 from ....text.tokenizer import STOP_WORDS, split_words
 from ...extractor import Case
 from ..lines import only_reads, split_name
-from .commands import DESTROYS, changes_something, find_deed, find_program
+from .commands import DESTROYS, changes_something, find_action, find_program
 from .steps import has_worked
 from .vocabulary import (
     COMMON_LOOKS,
@@ -103,9 +103,9 @@ def is_alike(case: Case, other: Case) -> bool:
             tools, their_tools = tools & acting, their_tools & acting
         if 2 * len(tools & their_tools) >= SAME_TOOLS * (len(tools) + len(their_tools)):
             return likeness >= WORDS_WITH_TOOLS and (bool(things) or tools == their_tools)
-    (acts, deeds), (they_act, their_deeds) = _collect_deeds(case), _collect_deeds(other)
-    if deeds and their_deeds and not deeds & their_deeds:
-        if acts != they_act or _destroys(deeds) != _destroys(their_deeds):
+    (acts, actions), (they_act, their_actions) = _collect_actions(case), _collect_actions(other)
+    if actions and their_actions and not actions & their_actions:
+        if acts != they_act or _destroys(actions) != _destroys(their_actions):
             return False
         least = WORDS_DESPITE_TOOLS
     return bool(things) and likeness >= least
@@ -153,8 +153,8 @@ def _find_mended(case: Case) -> set[str]:
 
 def _find_looks(case: Case) -> set[str]:
     """The programs that a run looked or checked with, but for those that are used everywhere."""
-    deeds = (find_deed(step) for step in case.steps)
-    return {deed.name for deed in deeds if deed.name and deed.doing != "acts"} - COMMON_LOOKS
+    actions = (find_action(step) for step in case.steps)
+    return {action.name for action in actions if action.name and action.doing != "acts"} - COMMON_LOOKS
 
 
 def _wants_the_same(request: str, other: str) -> bool:
@@ -256,12 +256,12 @@ def _find_telling_tools(case: Case) -> frozenset[str]:
     return frozenset(step.tool for step in case.steps if not is_generic(step.tool))
 
 
-def _destroys(deeds: frozenset[str]) -> bool:
-    return any(DESTROYS.search(name) for name in deeds)
+def _destroys(actions: frozenset[str]) -> bool:
+    return any(DESTROYS.search(name) for name in actions)
 
 
-def _collect_deeds(case: Case) -> tuple[bool, frozenset[str]]:
+def _collect_actions(case: Case) -> tuple[bool, frozenset[str]]:
     """Whether the tools for everything were made to act, and what they did then; else what they looked with."""
-    done = [find_deed(step) for step in case.steps if is_generic(step.tool)]
+    done = [find_action(step) for step in case.steps if is_generic(step.tool)]
     acting = frozenset(name for name, doing in done if name and doing == "acts")
     return bool(acting), acting or frozenset(name for name, _ in done if name)
