@@ -134,6 +134,14 @@ def test_a_flush_waits_for_the_model_no_longer_than_is_set(store: StoreAddress) 
         assert provenance(api)["episode"] == {"rules"}
 
 
+@pytest.mark.requirement("model.wait")
+def test_a_model_that_could_not_be_asked_is_not_waited_for(store: StoreAddress) -> None:
+    with Scripted(refusing) as bad, serving(store, embedder=HashedEmbedder(), model=bad.url, wait=600.0) as (api, _):
+        for number, text in enumerate((CLIMBING, COFFEE)):
+            api.add(said(text, T + number * HOUR), session=str(number))
+            assert "answered 401" in flushed(api, str(number))["meta"]["notes"][0]
+
+
 @pytest.mark.requirement("model.budget")
 def test_a_day_s_budget_is_kept(store: StoreAddress, model: Scripted) -> None:
     with serving(store, embedder=HashedEmbedder(), model=model.url, budget="calls=2") as (api, _):
