@@ -12,6 +12,7 @@ from tests.llm.scripted import (
     broken,
     echoing,
     empty,
+    fails,
     refusing,
     right,
     slow,
@@ -136,7 +137,7 @@ def test_a_flush_waits_for_the_model_no_longer_than_is_set(store: StoreAddress) 
 
 @pytest.mark.requirement("model.wait")
 def test_a_model_that_could_not_be_asked_is_not_waited_for(store: StoreAddress) -> None:
-    with Scripted(refusing) as bad, serving(store, embedder=HashedEmbedder(), model=bad.url, wait=600.0) as (api, _):
+    with Scripted(fails(401)) as bad, serving(store, embedder=HashedEmbedder(), model=bad.url, wait=600.0) as (api, _):
         for number, text in enumerate((CLIMBING, COFFEE)):
             api.add(said(text, T + number * HOUR), session=str(number))
             assert "answered 401" in flushed(api, str(number))["meta"]["notes"][0]

@@ -54,7 +54,8 @@ _TROUBLE = re.compile(  # a request that names one wants it repaired
     r"|bad gateway|50[0234]|(?:wo|ca|do|does|is|are)n['’]?t|cannot|can not|not (?:start|run|work|come|going)\w{0,4})\b"
 )
 _COMMON_CORE = re.compile(
-    r"(?:edit|write|create|str|replace|multi)\w*|sed|git .*|python3?|make|npm .*|mkdir|cp|mv|touch|tee"
+    r"(?:edit|write|create|str|replace|multi)\w*|sed|git .*|python3?|node|make|npm .*|mkdir|cp|mv|touch|tee"
+    r"|curl|wget|http .*"
 )
 """What is used for changes of every kind, so that it proves no kinship."""
 _TO = re.compile(r"\bto [a-z]+")
@@ -124,10 +125,10 @@ def _has_same_core(case: Case, other: Case, likeness: float) -> bool:
     same_trouble = bool(_find_mended(case) & _find_mended(other))
     if not shared or shared not in (core, their_core):
         return bool(telling) and same_trouble
-    if likeness:
-        return bool(telling) or same_trouble or likeness >= WORDS_WITH_EDITS
-    if same_trouble:
+    if same_trouble or likeness >= WORDS_WITH_EDITS:
         return True
+    if likeness:
+        return bool(telling)
     same_look = not telling.isdisjoint(_find_telling_tools(case)) or bool(_find_looks(case) & _find_looks(other))
     return bool(telling) and len(shared) > 1 and same_look
 
