@@ -163,8 +163,10 @@ class ChatEndpoint:
         reply = self._endpoint.ask(attempt, hurried=hurried)
         if dialect != first:
             self._dialect = dialect
-            if self._dialects is not None:
-                self._dialects.save(self.name, self.model, dialect)
+            # That there was no room for a limit may be due to this one conversation: it is not kept for others.
+            lasting = dialect if dialect.limit else replace(dialect, limit=first.limit)
+            if self._dialects is not None and lasting != first:
+                self._dialects.save(self.name, self.model, lasting)
         return reply
 
     def _send_once(
