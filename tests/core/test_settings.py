@@ -16,7 +16,7 @@ from cofio.config.trust import MARK, mark_made
 
 
 def test_there_are_few_settings() -> None:
-    assert len(fields(Settings)) <= 29
+    assert len(fields(Settings)) <= 30
 
 
 def test_without_a_file_or_variables_the_defaults_hold(tmp_path: Path) -> None:
@@ -37,6 +37,7 @@ def test_every_setting_can_be_a_variable_and_a_line_of_the_file(tmp_path: Path) 
         "token_codes": False,
         "host": "::1", "port": 9000, "allow_secrets": True, "timezone": "Europe/Oslo", "docs": True,
         "llm_base_url": "http://localhost:1/v1", "llm_model": "m", "llm_api_key": "k", "llm_budget": "calls=5",
+        "llm_wait": 0.5,
         "fetch": "example.org", "vault": False, "quiet_after": 1.5, "structured": True, "workers": 3,
         "row_security": True, "pool_size": 4, "replica_lag": 2.5, "read_store": "postgresql://standby/memory",
     }  # fmt: skip
@@ -73,6 +74,9 @@ def test_every_setting_can_be_a_variable_and_a_line_of_the_file(tmp_path: Path) 
         ("background = 'maybe'", "background"),
         ("docs = 'perhaps'", "docs"),
         ("quiet_after = -1", "quiet_after"),
+        ("llm_wait = -0.1", "llm_wait"),
+        ("llm_wait = 601", "llm_wait"),
+        ("llm_wait = nan", "llm_wait"),
         ("quiet_after = nan", "quiet_after"),
         ("quiet_after = 525601", "quiet_after"),
         ("quiet_after = 'soon'", "quiet_after"),

@@ -366,6 +366,20 @@ def without_schema(asked: Asked) -> Say:
     return right(asked)
 
 
+def as_llama_cpp(asked: Asked) -> Say:
+    """A server that answers a form that it does not know with an error of its own, as llama-cpp-python's does."""
+    if asked.form != "json_schema":
+        return right(asked)
+    expected = "'text' or 'json_object'"
+    problem = (
+        "1 validation error:\n  {'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), "
+        f"'msg': \"Input should be {expected}\", 'input': 'json_schema', 'ctx': {{'expected': \"{expected}\"}}}}\n\n"
+        '  File "/srv/llama_cpp/server/app.py", line 376, in create_chat_completion\n    POST /v1/chat/completions'
+    )
+    error = {"message": problem, "type": "internal_server_error", "param": None, "code": None}
+    return Say(status=500, body=json.dumps({"error": error}).encode())
+
+
 def without_json(asked: Asked) -> Say:
     """A server that knows no forms at all."""
     return fails(422, "extra fields not permitted")(asked) if asked.form else fenced(asked)
@@ -396,7 +410,7 @@ def _starts() -> dict[str, str]:
 
 
 GOOD: tuple[Manner, ...] = (
-    right, fenced, chatty, thinking, commas, uncounted, without_schema, without_json, particular,
+    right, fenced, chatty, thinking, commas, uncounted, without_schema, without_json, as_llama_cpp, particular,
 )  # fmt: skip
 """Manners that give an answer to each prompt."""
 BAD: tuple[Manner, ...] = (

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import socket
 import traceback
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from threading import Event, Thread
 
 import pytest
 
-from cofio.llm import Failed, Model, Nonsense
+from cofio.llm import Dialect, Failed, Model, Nonsense
 from cofio.llm.answers import SUFFICIENCY
 from cofio.llm.shapes import make_list, make_object, make_text
 from cofio.values.errors import Invalid, Unavailable
@@ -23,6 +23,7 @@ from .scripted import (
     Manner,
     Say,
     Scripted,
+    as_llama_cpp,
     broken,
     completion,
     echoing,
@@ -41,6 +42,19 @@ from .scripted import (
 GOOD = {"sufficient": True, "missing": ""}
 
 
+@dataclass(slots=True)
+class Shelf:
+    """Keeps what endpoints take as long as the test."""
+
+    dialects: dict[tuple[str, str], Dialect] = field(default_factory=dict)
+
+    def load(self, url: str, model: str) -> Dialect | None:
+        return self.dialects.get((url, model))
+
+    def save(self, url: str, model: str, dialect: Dialect) -> None:
+        self.dialects[url, model] = dialect
+
+
 def ask(model: Model, *, hurried: bool = False) -> dict[str, object]:
     return model.ask("Answer in JSON.", "Is it enough?", schema=SUFFICIENCY, name="sufficiency", hurried=hurried)
 
@@ -53,6 +67,11 @@ def after(manner: Manner) -> Manner:
         return said if said.status != 200 else says(GOOD)(asked)
 
     return then
+
+
+def without_grammars(asked: Asked) -> Say:
+    """A server that fails at each form, and says why."""
+    return fails(500, "failed to parse grammar")(asked) if asked.form else says(GOOD)(asked)
 
 
 def failure(model: Model, *, hurried: bool = False) -> Failed:
@@ -96,7 +115,12 @@ def test_nothing_is_told_of_the_machine_nor_of_the_accounts_of_others(
 
 @pytest.mark.parametrize(
     ("manner", "forms"),
-    [(without_schema, ["json_schema", "json_object"]), (without_json, ["json_schema", "json_object", ""])],
+    [
+        (without_schema, ["json_schema", "json_object"]),
+        (without_json, ["json_schema", "json_object", ""]),
+        (as_llama_cpp, ["json_schema", "json_object"]),
+        (without_grammars, ["json_schema", "json_object", ""]),
+    ],
 )
 def test_a_form_that_the_endpoint_does_not_know_is_given_up_for_good(
     manner: Manner, forms: list[str], server: Scripted, make: Making
@@ -108,6 +132,58 @@ def test_a_form_that_the_endpoint_does_not_know_is_given_up_for_good(
     assert [call.form for call in server.calls] == [*forms, forms[-1]]
     assert "JSON Schema" not in server.calls[0].system
     assert all("JSON Schema" in call.system for call in server.calls[1:])
+
+
+def test_a_form_that_a_server_fails_at_costs_no_wait_and_is_counted(
+    server: Scripted, make: Making, watch: Watch
+) -> None:
+    server.script = [after(as_llama_cpp)]
+    assert ask(make(), hurried=True) == GOOD
+    assert watch.waits == []
+    assert [calls for calls, _ in watch.spent] == [1, 1]
+
+
+def test_a_failure_that_names_no_form_gives_up_none(server: Scripted, make: Making) -> None:
+    server.script = [broken, says(GOOD)]
+    assert ask(make()) == GOOD
+    assert [call.form for call in server.calls] == ["json_schema", "json_schema"]
+
+
+def test_a_server_that_fails_at_everything_is_asked_for_the_whole_form_again_another_time(
+    server: Scripted, make: Making
+) -> None:
+    server.script = [fails(500, "no schema today")]
+    model = make()
+    assert failure(model).reason == "down"
+    assert [call.form for call in server.calls] == ["json_schema", "json_object", "", "", ""]
+    server.script = [says(GOOD)]
+    assert ask(model) == GOOD
+    assert server.calls[-1].form == "json_schema"
+
+
+def test_what_an_endpoint_takes_is_kept_for_others(server: Scripted, make: Making) -> None:
+    shelf = Shelf()
+    server.script = [after(as_llama_cpp)]
+    ask(make(dialects=shelf))
+    ask(make(dialects=shelf))
+    assert [call.form for call in server.calls] == ["json_schema", "json_object", "json_object"]
+    assert shelf.dialects == {(server.url, "scripted"): Dialect(form="object")}
+
+
+def test_that_one_conversation_left_no_room_is_not_kept_for_others(server: Scripted, make: Making) -> None:
+    shelf = Shelf()
+    server.script = [fails(400, "This model's maximum context length is 4096 tokens."), says(GOOD)]
+    assert ask(make(dialects=shelf)) == GOOD
+    assert shelf.dialects == {}
+
+
+def test_what_is_kept_can_be_read_and_what_is_not_known_is_passed_over() -> None:
+    known = Dialect(form="text", limit="", takes_temperature=False, needs_words=True)
+    assert Dialect.decode(asdict(known)) == known
+    assert Dialect.decode({}) is None
+    assert Dialect.decode({**asdict(known), "more": 1}) is None
+    assert Dialect.decode({**asdict(known), "form": "verse"}) is None
+    assert Dialect.decode({**asdict(known), "limit": "most"}) is None
 
 
 def test_other_names_for_the_limit_and_other_temperatures_are_remembered(server: Scripted, make: Making) -> None:
@@ -125,6 +201,12 @@ def test_where_there_is_too_little_room_the_answer_gets_no_limit(server: Scripte
     server.script = [fails(400, "This model's maximum context length is 4096 tokens."), says(GOOD)]
     assert ask(make()) == GOOD
     assert "max_tokens" not in server.calls[1].body
+
+
+def test_an_answer_of_no_use_that_there_is_no_room_to_quote_is_nonsense(server: Scripted, make: Making) -> None:
+    server.script = [says("Well."), fails(400, "This model's maximum context length is 2048 tokens.")]
+    assert failure(make()).reason == "nonsense"
+    assert len(server.calls) == 3
 
 
 def test_a_bad_request_that_nothing_helps_ends(server: Scripted, make: Making, watch: Watch) -> None:

@@ -22,6 +22,7 @@ from .trust import Claims, find_doubt, is_marked, is_versioned
 STORE_FOLDER = ".cofio"
 MAX_QUIET = 525_600  # minutes: a year
 MAX_LAG = 3600  # seconds
+MAX_WAIT = 600  # seconds
 MAX_POOL = 100  # connections
 MAX_WORKERS = 8  # processes of one server that take requests
 OTHERS = {"host": "EVEROS_API__HOST", "port": "EVEROS_API__PORT", "timezone": "EVEROS_MEMORY__TIMEZONE"}
@@ -43,6 +44,7 @@ HARMLESS = frozenset(
         "timezone",
         "docs",
         "quiet_after",
+        "llm_wait",
         "structured",
         "vault",
         "replica_lag",
@@ -105,6 +107,8 @@ class Settings:
     llm_api_key: str = ""
     llm_budget: str = "calls=1000,tokens=2M"
     """The most that the model may be asked on one day (of UTC), or off for no limit."""
+    llm_wait: float = 2.0
+    """Seconds that a flush waits for the model's records; later they follow by themselves. 0: it does not wait."""
     row_security: bool = False
     """Whether PostgreSQL itself, too, holds each call to the scopes that it is about, by row-level security."""
     fetch: str = "off"
@@ -136,6 +140,8 @@ class Settings:
             raise Invalid(
                 "quiet_after", f"{self.quiet_after} is not a number of minutes from 0 (never) to {MAX_QUIET:,}"
             )
+        if not 0 <= self.llm_wait <= MAX_WAIT:
+            raise Invalid("llm_wait", f"{self.llm_wait} is not a number of seconds from 0 to {MAX_WAIT}")
         try:
             _ = self.zone
         except (KeyError, ValueError, OSError):

@@ -45,7 +45,8 @@ class Trouble:
     retry_after: float = 0.0
     """How many seconds the endpoint asks to be left alone."""
     complaint: str | None = None
-    """What it says is wrong with the request; to be searched, never shown: it may quote all that it was sent."""
+    """What it says is wrong, with the request or, where that is temporary, with itself; to be searched, never shown:
+    it may quote all that it was sent."""
     was_received: bool = False
     """Whether the endpoint may have worked on the request all the same."""
 
@@ -327,7 +328,7 @@ def _refuse(status: int, complaint: str, retry_after: float, names: SettingNames
     if status in (429, 503, 529):
         return Trouble(reason="busy", problem=problem, is_temporary=True, retry_after=retry_after)
     if status in _TEMPORARY or status >= 500:
-        return Trouble(reason="down", problem=problem, is_temporary=True, retry_after=retry_after)
+        return Trouble(reason="down", problem=problem, is_temporary=True, retry_after=retry_after, complaint=complaint)
     hints = {401: f"is {names.key} right?", 403: f"is {names.key} right?", 404: f"are {names.url} and {names.model}?"}
     return Trouble(reason="refused", problem=f"{problem}: {hints[status]}" if status in hints else problem)
 

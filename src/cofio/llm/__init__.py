@@ -2,12 +2,14 @@
 
 from ..endpoints.model_errors import Failed, Nonsense
 from .budget import Budget, Remainder, Usage, get_day, get_next_day
+from .chat import Dialect
 from .client import Model
 from .model_extractor import ModelExtractor
 from .prompts.loader import Prompts
 
 __all__ = [
     "Budget",
+    "Dialect",
     "Failed",
     "Model",
     "ModelExtractor",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, Protocol, TypeAlias
 
 from ..endpoints.endpoint import Address, Endpoint, Post, RetryPolicy, SettingNames, Trouble
 from ..endpoints.model_errors import Failed
@@ -28,8 +28,10 @@ HURRY = 20.0  # seconds that someone who waits for the answer is kept waiting
 MAX_BYTES = 8_000_000
 SETTINGS = SettingNames(url="llm_base_url", model="llm_model", key="llm_api_key")
 _PATH = "/chat/completions"
+_FORMS: tuple[AnswerForm, ...] = ("schema", "object", "text")
 _SIMPLER: Mapping[AnswerForm, AnswerForm] = {"schema": "object", "object": "text"}
 _LIMITS = ("max_tokens", "max_completion_tokens", "")
+_NAMES_FORM = re.compile(r"response.?format|json.?(?:schema|object)|grammar|guided|structured.?output|\bschema\b")
 _TOO_LONG = re.compile(r"context.?length|maximum context|context window|too many (?:input )?tokens|prompt is too long")
 
 
@@ -45,6 +47,17 @@ class Dialect:
     needs_words: bool = False
     """Whether the shape has to be described in words, whatever the endpoint claims to support."""
 
+    @classmethod
+    def decode(cls, data: Mapping[str, object]) -> Dialect | None:
+        """Return what was kept as these fields; None when it is from a version that knew other ones."""
+        form = next((each for each in _FORMS if each == data.get("form")), None)
+        if form is None or data.get("limit") not in _LIMITS or data.keys() != {each.name for each in fields(cls)}:
+            return None
+        return cls(
+            form=form, limit=str(data["limit"]), takes_temperature=data["takes_temperature"] is True,
+            needs_words=data["needs_words"] is True,
+        )  # fmt: skip
+
     def simplify(self, complaint: str, *, has_shape: bool) -> Dialect | None:
         """Return what to try after it refused this with that complaint; None when nothing is left to try."""
         if _TOO_LONG.search(complaint):  # the room for the answer counts as well
@@ -56,6 +69,25 @@ class Dialect:
         if has_shape and self.form in _SIMPLER:
             return replace(self, form=_SIMPLER[self.form])
         return replace(self, takes_temperature=False) if self.takes_temperature else None
+
+    def simplify_form(self, complaint: str) -> Dialect | None:
+        """Return what to try after a failure of the server's own whose text names the form; None when it does not.
+
+        Some servers answer a form that they do not know with 500. Nothing else is given up for such a failure.
+        """
+        if self.form not in _SIMPLER or not _NAMES_FORM.search(complaint):
+            return None
+        return replace(self, form=_SIMPLER[self.form])
+
+
+class DialectStore(Protocol):
+    """Keeps what endpoints take, so that it is not found out again by each process."""
+
+    def load(self, url: str, model: str) -> Dialect | None:
+        """Return what a model's endpoint is known to take; None when nothing is known."""
+
+    def save(self, url: str, model: str, dialect: Dialect) -> None:
+        """Keep what a model's endpoint takes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +105,7 @@ class ChatEndpoint:
     def __init__(
         self, url: str, model: str, key: str, *, spend: Spend | None, refusal: Refusal | None, timeout: float,
         rest: float, clock: Callable[[], float], sleep: Callable[[float], None] | None, jitter: Callable[[], float],
+        dialects: DialectStore | None = None,
     ) -> None:  # fmt: skip
         address = Address.parse(url, _PATH, SETTINGS)
         if not model.strip() or not model.isprintable():
@@ -85,11 +118,20 @@ class ChatEndpoint:
         )
         self.name, self.model = address.root, model
         self._spend, self._refusal = spend, refusal
-        self.dialect = Dialect()
+        self._dialects = dialects
+        self._dialect: Dialect | None = None
+
+    @property
+    def dialect(self) -> Dialect:
+        """What the endpoint takes, as far as it is known: from before, if it is kept, else the most that it may."""
+        if self._dialect is None:
+            kept = self._dialects.load(self.name, self.model) if self._dialects is not None else None
+            self._dialect = kept or Dialect()
+        return self._dialect
 
     def describe_shapes(self) -> None:
         """Describe shapes in words from now on: the endpoint takes a schema and does not hold the model to it."""
-        self.dialect = replace(self.dialect, needs_words=True)
+        self._dialect = replace(self.dialect, needs_words=True)
 
     def close(self) -> None:
         """Close the connections, and end at once what waits for an answer; nothing is asked any more."""
@@ -105,23 +147,27 @@ class ChatEndpoint:
             Failed: it could not be asked, or did not answer.
             Nonsense: what came was no model's answer, or the model declined.
         """
-        dialect = self.dialect
+        first = dialect = self.dialect
 
         def attempt(post: Post) -> Reply | Trouble:
             nonlocal dialect
             while True:
                 outcome = self._send_once(post, messages(dialect), dialect, max_tokens, shape)
                 if isinstance(outcome, Reply):
-                    self.dialect = dialect
                     return outcome
-                other = outcome.complaint is not None and dialect.simplify(
-                    outcome.complaint, has_shape=shape is not None
-                )
-                if not other:
+                other = _find_simpler(dialect, outcome, has_shape=shape is not None)
+                if other is None:
                     return outcome
                 dialect = other
 
-        return self._endpoint.ask(attempt, hurried=hurried)
+        reply = self._endpoint.ask(attempt, hurried=hurried)
+        if dialect != first:
+            self._dialect = dialect
+            # That there was no room for a limit may be due to this one conversation: it is not kept for others.
+            lasting = dialect if dialect.limit else replace(dialect, limit=first.limit)
+            if self._dialects is not None and lasting != first:
+                self._dialects.save(self.name, self.model, lasting)
+        return reply
 
     def _send_once(
         self, post: Post, messages: Sequence[ChatMessage], dialect: Dialect, max_tokens: int,
@@ -158,6 +204,15 @@ class ChatEndpoint:
         elif shape is not None and dialect.form == "object":
             body["response_format"] = {"type": "json_object"}
         return body
+
+
+def _find_simpler(dialect: Dialect, trouble: Trouble, *, has_shape: bool) -> Dialect | None:
+    """Return what to ask with instead, if the endpoint complained of how it was asked."""
+    if trouble.complaint is None:
+        return None
+    if trouble.is_temporary:
+        return dialect.simplify_form(trouble.complaint) if has_shape else None
+    return dialect.simplify(trouble.complaint, has_shape=has_shape)
 
 
 def _parse_reply(answer: bytes) -> tuple[Reply | Trouble, int | None]:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ..endpoints.model_errors import Failed, Nonsense
 from ..text.token_counts import trim
-from .chat import ChatEndpoint, ChatMessage, Dialect, Refusal, Reply, Spend
+from .chat import ChatEndpoint, ChatMessage, Dialect, DialectStore, Refusal, Reply, Spend
 from .json_answers import find_objects, strip_thoughts
 from .prompts.loader import Prompts, fence_text
 from .shapes import Schema, ShapeError, conform, strip_checks
@@ -59,6 +59,7 @@ class Model:
         spend: Spend | None = None,
         allowed: Refusal | None = None,
         prompts: Prompts | None = None,
+        dialects: DialectStore | None = None,
         timeout: float = 60.0,
         rest: float = 30.0,
         clock: Callable[[], float] = time.monotonic,
@@ -67,17 +68,17 @@ class Model:
     ) -> None:
         """Name the endpoint; nothing is sent yet.
 
-        `allowed` is asked before every call, `spend` told after it. `timeout` is in seconds, for one call; a question
-        takes at most three times that, and the half minute that the endpoint may ask for. An endpoint that did not
-        answer is left alone for `rest` seconds. `sleep` waits between two tries; by default, no longer than until
-        `close`.
+        `allowed` is asked before every call, `spend` told after it. `dialects` keeps what the endpoint takes beyond
+        this process. `timeout` is in seconds, for one call; a question takes at most three times that, and the half
+        minute that the endpoint may ask for. An endpoint that did not answer is left alone for `rest` seconds. `sleep`
+        waits between two tries; by default, no longer than until `close`.
 
         Raises:
             Invalid: the URL, the name or the key cannot be used.
         """
         self._endpoint = ChatEndpoint(
             base_url, name, key, spend=spend, refusal=allowed, timeout=timeout, rest=rest, clock=clock, sleep=sleep,
-            jitter=jitter,
+            jitter=jitter, dialects=dialects,
         )  # fmt: skip
         self._prompts = prompts or Prompts()
 
@@ -117,8 +118,14 @@ class Model:
                 },
                 {"role": "user", "content": f"This cannot be used: {problem}. {_describe_shape(schema)}"},
             ]
-            reply = self._send(system, again, schema, name, MAX_TOKENS * 2 if reply.is_cut else MAX_TOKENS, hurried)
-            answer, problem = _find_answer(reply, schema)
+            try:
+                reply = self._send(system, again, schema, name, MAX_TOKENS * 2 if reply.is_cut else MAX_TOKENS, hurried)
+            except Failed as failed:
+                # Who took the question and refuses it with the answer quoted has no room for both.
+                if failed.reason != "refused":
+                    raise
+            else:
+                answer, problem = _find_answer(reply, schema)
         if answer is None:
             raise Nonsense(f"{self._endpoint.name} answered what cannot be used: {problem}")
         return answer

@@ -39,7 +39,7 @@ OWNERS: Mapping[Scope, str] = MappingProxyType(
         OWN: "what cofio keeps for its own use; the four below",
         IMPORTS: "how far an import came",
         ANIMUS_OWNERS: "which project of Animus has a name",
-        MODEL_USAGE: "what a model has cost, by day",
+        MODEL_USAGE: "what a model has cost, by day, and what its endpoint takes",
         REVIEW: "what a person has decided to leave as it is, so that the page does not ask again",
     }
 )

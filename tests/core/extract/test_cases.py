@@ -192,8 +192,8 @@ def test_a_job_is_repaired_with_the_right_program() -> None:
     assert told_of(runs.DEPENDENCY) == snapshot("""\
 Our nightly backup job isn't running; check what's wrong with it.
 1. bash(command=systemctl status backup): failed: exit code 3: Active: failed (Result: exit-code)
-2. bash(command=journalctl -u backup -n 20): Jun 01 02:00:01 backup[811]: ModuleNotFoundError: No module named
-    'zstd'
+2. bash(command=journalctl -u backup -n 20): shows an error: Jun 01 02:00:01 backup[811]: ModuleNotFoundError:
+    No module named 'zstd' (2 lines)
 3. bash(command=pip install zstd): failed: bash: pip: command not found
 4. bash(command=/opt/backup/bin/pip install zstd): Successfully installed zstd-1.5.5
 5. bash(command=PGPASSWORD=*** systemctl restart backup && systemctl status backup): Active: active (running)

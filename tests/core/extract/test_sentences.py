@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio.extract.extractor import Step
-from cofio.extract.rules.agent_runs.steps import get_fields
+from cofio.extract.rules.agent_runs.arguments import get_fields
 from cofio.extract.rules.boundaries import find_topic_words
 from cofio.extract.rules.messages.manner import Manner, classify_manner
 from cofio.extract.rules.messages.sentences import READ, read_sentences, split_sentences

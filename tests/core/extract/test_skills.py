@@ -74,7 +74,7 @@ Needs `find_restaurant` and `book_table`.
 def test_mending_tests_becomes_a_skill() -> None:
     assert read(build_skill(cases_of(runs.TESTS))) == snapshot("""\
 fix-test
-For requests like "Fix the failing test in the invoice parser.": bash, then read_file, then edit_file.
+For requests like "Fix the failing test in the invoice parser.": pytest, then read_file, then edit_file.
 Confidence: 0.73, maturity: 0.56
 
 ## When to use
@@ -82,10 +82,10 @@ When asked for something like: Fix the failing test in the invoice parser.
 Needs `bash`, `read_file` and `edit_file`.
 
 ## Steps
-1. `bash(command=pytest <…>)`, which fails at first
+1. `bash(command=<…> pytest -q tests/<…>.py)`, which fails at first
 2. `read_file(path=<path>)`
 3. `edit_file(path=<path>, old=<old>, new=<new>)`
-4. `bash(command=pytest <…>)`
+4. `bash(command=<…> pytest -q tests/<…>.py)`
 
 ## Pitfalls
 - `read_file(path=export.py)` failed: file not found: export.py. It worked with path=src/export.py instead of
@@ -177,7 +177,7 @@ def test_steps_that_only_one_of_many_took_are_left_out() -> None:
 def test_pitfalls_are_at_most_four_and_the_most_helpful_come_first() -> None:
     failures = [replace(step("try_it", failed=True, way=name), result=f"{name} is closed") for name in "abcdef"]
     helped = [step("lift", failed=True, floor="1"), step("lift", floor="1")]
-    found = build_skill([a_case(steps=[*failures, *helped])])
+    found = build_skill([a_case(quality=0.2, steps=[*failures, *helped])])
     pitfalls = found.content.split("## Pitfalls\n")[1].split("\n\n")[0].splitlines()
     assert len(pitfalls) == 4
     assert pitfalls[0] == "- `lift(floor=1)` failed: no. It worked at a later try."

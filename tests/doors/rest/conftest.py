@@ -249,14 +249,16 @@ def agent_run(agent: str = "coder", user: str = "alice", at: int = T) -> list[Js
 def serving(
     store: StoreAddress, zone: tzinfo = UTC, *, docs: bool = False, embedder: HashedEmbedder | None = None,
     model: str = "", budget: str = "off", fetch: str = "off", quiet: timedelta = timedelta(),
-    allow_secrets: bool = False,
+    allow_secrets: bool = False, wait: float = 30.0,
 ) -> Iterator[tuple[Api, Tokens]]:  # fmt: skip
     """The whole application on a store, as `cofio serve` puts it together."""
     settings = replace(SETTINGS, allow_secrets=allow_secrets)
     memory = Memory(store, settings, say=lambda _: None)
     tokens = Tokens(store.home)
     with Engine.open(store, settings=settings, embedder=embedder) as engine:
-        chosen = replace(settings, llm_base_url=model, llm_model="scripted" if model else "", llm_budget=budget)
+        chosen = replace(
+            settings, llm_base_url=model, llm_model="scripted" if model else "", llm_budget=budget, llm_wait=wait
+        )
         assistant = open_assistant(chosen, store.home, lambda: engine)
         door = rest.Door.open(
             engine, zone, assistant=assistant, fetch_policy=FetchPolicy.parse(fetch), quiet=quiet, folder=store.home

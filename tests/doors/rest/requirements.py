@@ -263,6 +263,8 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
         "issue 14",
         "a server that is stopped waits for no model: what waits is kept without its part, and answered",
     ),
+    "model.form": ("issue 21", "a form that the endpoint does not take is given up, also where it answers 500"),
+    "model.wait": ("issue 21", "a flush waits for the model no longer than `llm_wait`; its records follow"),
     "model.budget": ("issue 6", "a day's budget is kept, also by the next server, and what was spent is told"),
     "model.hand": ("issue 6", "what a person has written is left alone"),
     "model.cases": ("issue 6", "cases and skills are bettered too"),

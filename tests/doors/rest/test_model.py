@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 from tests.llm.scripted import (
     Scripted,
+    as_llama_cpp,
     broken,
     echoing,
     empty,
+    fails,
     refusing,
     right,
     slow,
@@ -20,6 +22,7 @@ from tests.waiting import wait_until
 
 from cofio import Kind
 from cofio.config.address import StoreAddress
+from cofio.config.settings import Settings
 from cofio.embed.hashed import HashedEmbedder
 
 from .conftest import BIKE, CLIMBING, COFFEE, DAY, HOUR, Api, Json, T, agent_run, said, serving
@@ -86,11 +89,8 @@ def test_an_add_waits_for_no_model_and_has_the_rules_records_at_once(store: Stor
 
 @pytest.mark.requirement("model.fails")
 @pytest.mark.parametrize("manner", [broken, refusing, wrong_types, echoing, empty])
-def test_when_the_model_fails_the_rules_records_stand_and_the_job_waits(
-    store: StoreAddress, manner: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cofio.doors.rest.operations.PATIENCE", 0.0)
-    with Scripted(manner) as bad, serving(store, embedder=HashedEmbedder(), model=bad.url) as (api, _):
+def test_when_the_model_fails_the_rules_records_stand_and_the_job_waits(store: StoreAddress, manner: Any) -> None:
+    with Scripted(manner) as bad, serving(store, embedder=HashedEmbedder(), model=bad.url, wait=0.0) as (api, _):
         api.add(said(CLIMBING))
         answer = flushed(api)
         assert "the rules' records" in answer["meta"]["notes"][0]
@@ -109,21 +109,55 @@ def test_when_the_model_fails_the_rules_records_stand_and_the_job_waits(
         assert api.client.get("/health").json()["model"] == {"status": "ok", "waiting": 0}
 
 
+@pytest.mark.requirement("model.form")
+def test_what_the_endpoint_takes_is_known_to_the_next_server_too(store: StoreAddress) -> None:
+    with Scripted(as_llama_cpp) as model:
+        with serving(store, embedder=HashedEmbedder(), model=model.url) as (api, _):
+            api.add(said(CLIMBING))
+            flushed(api)
+            assert provenance(api)["episode"] == {"llm:scripted"}
+            assert [call.form for call in model.calls][:2] == ["json_schema", "json_object"]
+        first = len(model.calls)
+        with serving(store, embedder=HashedEmbedder(), model=model.url) as (api, _):
+            api.add(said(COFFEE, T + HOUR), session="t")
+            flushed(api, "t")
+            assert {call.form for call in model.calls[first:]} == {"json_object"}
+            assert {call.form for call in model.calls[1:]} == {"json_object"}
+
+
+@pytest.mark.requirement("model.wait")
+def test_a_flush_waits_for_the_model_no_longer_than_is_set(store: StoreAddress) -> None:
+    assert Settings().llm_wait == 2.0
+    with Scripted(slow) as silent, serving(store, embedder=HashedEmbedder(), model=silent.url, wait=0.01) as (api, _):
+        api.add(said(CLIMBING))
+        answer = flushed(api)
+        assert "it has not answered yet" in answer["meta"]["notes"][0]
+        assert provenance(api)["episode"] == {"rules"}
+
+
+@pytest.mark.requirement("model.wait")
+def test_a_model_that_could_not_be_asked_is_not_waited_for(store: StoreAddress) -> None:
+    with Scripted(fails(401)) as bad, serving(store, embedder=HashedEmbedder(), model=bad.url, wait=600.0) as (api, _):
+        for number, text in enumerate((CLIMBING, COFFEE)):
+            api.add(said(text, T + number * HOUR), session=str(number))
+            assert "answered 401" in flushed(api, str(number))["meta"]["notes"][0]
+
+
 @pytest.mark.requirement("model.budget")
-def test_a_day_s_budget_is_kept(store: StoreAddress, model: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_day_s_budget_is_kept(store: StoreAddress, model: Scripted) -> None:
     with serving(store, embedder=HashedEmbedder(), model=model.url, budget="calls=2") as (api, _):
         api.add(said(CLIMBING))
         flushed(api)
         assert len(model.calls) == 2
-        monkeypatch.setattr("cofio.doors.rest.operations.PATIENCE", 0.0)
+        metrics = api.client.get("/metrics").text
+        assert "cofio_llm_calls_total 2.0" in metrics
+        assert "cofio_llm_tokens_total 240.0" in metrics
+    with serving(store, embedder=HashedEmbedder(), model=model.url, budget="calls=2", wait=0.0) as (api, _):
         api.add(said(COFFEE, T + HOUR), session="t")
         flushed(api, "t")
         (job,) = api.waiting_for_model()
         assert "budget" in job["error"]
         assert len(model.calls) == 2
-        metrics = api.client.get("/metrics").text
-        assert "cofio_llm_calls_total 2.0" in metrics
-        assert "cofio_llm_tokens_total 240.0" in metrics
     with serving(store, embedder=HashedEmbedder(), model=model.url, budget="calls=2") as (api, _):
         api.door.jobs.resume()
         api.waiting_for_model()
@@ -131,9 +165,8 @@ def test_a_day_s_budget_is_kept(store: StoreAddress, model: Scripted, monkeypatc
 
 
 @pytest.mark.requirement("model.hand")
-def test_what_a_person_has_written_is_left_alone(store: StoreAddress, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cofio.doors.rest.operations.PATIENCE", 0.0)
-    with Scripted(refusing) as bad, serving(store, embedder=HashedEmbedder(), model=bad.url) as (api, _):
+def test_what_a_person_has_written_is_left_alone(store: StoreAddress) -> None:
+    with Scripted(refusing) as bad, serving(store, embedder=HashedEmbedder(), model=bad.url, wait=0.0) as (api, _):
         api.add(said(CLIMBING), said(COFFEE, T + 1000))
         flushed(api)
         (job,) = api.waiting_for_model()

@@ -50,6 +50,7 @@ MEANINGS = {
     "llm_model": 'Its model, as "llama3.2".',
     "llm_api_key": "Its key. Better in the variable COFIO_LLM_API_KEY, together with COFIO_LLM_BASE_URL.",
     "llm_budget": 'The most that the model may be asked on one day, or "off" for no limit.',
+    "llm_wait": "Seconds that a flush waits for the model's records, which follow by themselves; 0: not at all.",
     "row_security": "On PostgreSQL: have the database, too, hold each call to the scopes that it is about.",
     "fetch": 'What content items may point at: "off", or hosts and folders, as "docs.example.org, /srv/inbox".',
     "read_store": 'A standby of the database that answers reads, as "postgresql://me@replica.example/memory".',

@@ -8,6 +8,7 @@ from pathlib import Path
 from ...config.notices import warn_once
 from ...config.settings import Settings, read_claims
 from ...config.trust import PROMPTS, is_trusted
+from ...conversations.dialects import StoredDialects
 from ...conversations.usage import ModelUsage, Observer
 from ...engine.engine import Engine
 from ...knowledge import ModelSummariser
@@ -29,8 +30,10 @@ class Assistant:
         self.spending = ModelUsage(engine, Budget.parse(settings.llm_budget), observe=observe)
         self.model = Model(
             settings.llm_base_url, settings.llm_model, settings.llm_api_key, prompts=prompts,
-            spend=self.spending.spend, allowed=self.spending.refusal,
+            spend=self.spending.spend, allowed=self.spending.refusal, dialects=StoredDialects(engine),
         )  # fmt: skip
+        self.wait = settings.llm_wait
+        """Seconds that a flush waits for it."""
         self.reader = ModelExtractor(self.model, prompts)
         self.summariser = ModelSummariser(self.model, prompts)
 

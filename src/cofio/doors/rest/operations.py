@@ -53,7 +53,6 @@ from .tasks import RETENTION, TASK_TYPES, get_project, make_record_id, make_task
 ROUNDS = ("agentic", "llm_multiround")  # methods that search several times
 MODES: dict[str, Mode] = {"keyword": "keyword", "vector": "semantic", **dict.fromkeys(("hybrid", *ROUNDS), "hybrid")}
 DEFAULT_EPISODES, DEFAULT_OTHERS = 20, 10  # what top_k -1 stands for
-PATIENCE = 30.0  # seconds that a flush waits for a model
 KINDS = {"episode": Kind.EPISODE, "profile": Kind.PROFILE, "agent_case": Kind.CASE, "agent_skill": Kind.SKILL}
 PLURALS = {"episode": "episodes", "profile": "profiles", "agent_case": "agent_cases", "agent_skill": "agent_skills"}
 FORGOTTEN = {
@@ -135,7 +134,7 @@ class Operations:
         if not carved or self.assistant is None:
             return Reply(data)
         self.queue.enqueue_jobs(project, request.session_id)
-        if self.queue.wait_until_settled(project, request.session_id, PATIENCE):
+        if self.queue.wait_until_settled(project, request.session_id, self.assistant.wait):
             return Reply(data, usage=self.queue.sum_usage(project, request.session_id))
         late = self._explain_delay()
         return Reply(data, notes=(f"these are the rules' records; the model's follow when it can be asked: {late}",))

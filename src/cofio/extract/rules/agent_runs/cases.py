@@ -10,11 +10,13 @@ from itertools import groupby, islice
 
 from ...extractor import Case, Message, Step
 from ..lines import cut, flatten
+from .arguments import get_fields, render_arguments, render_call
+from .commands import find_program, looks_up
 from .intents import CHANGES, OBJECTS, REPROACH, find_intent, list_sentences
-from .remedies import find_remedy
-from .results import NO_RESULT
+from .remedies import find_remedy, find_repairs, render_repairs
+from .results import NO_RESULT, SHOWS
 from .runs import Run, split_runs
-from .steps import find_program, find_steps, get_fields, has_worked, render_arguments, render_call
+from .steps import find_steps, has_worked
 
 MOST_CASES = 5  # of a stretch
 OUTCOME = 240  # characters of the last answer
@@ -22,6 +24,7 @@ MAX_STEPS = 200  # of a longer run, the first and the last are kept
 LINES = 24  # of an approach
 _PLAIN = 12  # steps up to which each has a line of its own
 _SAID = 2_000  # characters of an answer or a remark that are judged
+CORRECTION = "The user's correction led to the result"
 UNANSWERED = "none, the run ended without an answer"
 
 QUALITY = {
@@ -38,7 +41,8 @@ QUALITY = {
 """What a run's quality is the sum of, within 0 and 1."""
 
 _ADMITS = re.compile(
-    r"(?i)\b(?:i|we|it)(?: \w{1,12})? ?(?:could(?: not|n['’]t)|can(?:not|['’]t| not)|was(?: not|n['’]t) able"
+    r"(?i)\b(?:i|we|(?<!so )(?<!because )(?<!since )(?<!why )it)(?: \w{1,12})? ?"
+    r"(?:could(?: not|n['’]t)|can(?:not|['’]t| not)|was(?: not|n['’]t) able"
     r"|were(?: not|n['’]t) able|am unable|was unable|am not able|failed)\b"
     r"|\bunable to\b|\b(?:is|are|was|were) (?:still )?(?:broken|failing|not (?:possible|working))\b"
     r"|\bdid(?: not|n['’]t) (?:work|succeed)"
@@ -190,17 +194,33 @@ def _render_variants(span: Sequence[Step]) -> str:
 
 
 def _find_insight(run: Sequence[Message], steps: Sequence[Step]) -> str | None:
-    """What turned failure into success: a user's word, or what was different about the call that worked."""
+    """What turned failure into success: a user's word, what was different about the call that worked, or the change
+    after a log had shown what was wrong. That a look at something failed at first comes last.
+    """
     corrected = _find_correction(run, steps)
     if corrected and has_worked(steps[-1]):
-        return f'The user\'s correction led to the result: "{corrected}"'
-    for at in range(len(steps) - 1, -1, -1):
-        if steps[at].failed and (helped := find_remedy(steps, at)):
-            what = (
-                render_call(steps[at], 80) if find_program(steps[at]) and " instead" not in helped else steps[at].tool
-            )
-            return f"{what} failed ({cut(steps[at].result, 100)}) and {helped}."
-    return None
+        return f'{CORRECTION}: "{corrected}"'
+    failures = [at for at in range(len(steps) - 1, -1, -1) if steps[at].failed]
+    looks = [at for at in failures if looks_up(steps[at])]
+    for at in failures:
+        if at not in looks and (told := _tell_remedy(steps, at)):
+            return told
+    if (found := find_repairs(steps)) and has_worked(steps[-1]) and _find_answer(run):
+        shown = steps[found[0]]
+        what = cut(shown.result.removeprefix(SHOWS), 120)
+        return (
+            f"{render_call(shown, 80)} showed what was wrong ({what}), and what helped was {render_repairs(found[1])}."
+        )
+    return next((told for at in looks if (told := _tell_remedy(steps, at))), None)
+
+
+def _tell_remedy(steps: Sequence[Step], at: int) -> str:
+    """A failure and what helped, as a sentence; empty where nothing can be shown to have."""
+    helped = find_remedy(steps, at)
+    if not helped:
+        return ""
+    what = render_call(steps[at], 80) if find_program(steps[at]) and " instead" not in helped else steps[at].tool
+    return f"{what} failed ({cut(steps[at].result, 100)}) and {helped}."
 
 
 def _find_correction(run: Sequence[Message], steps: Sequence[Step]) -> str:

@@ -10,30 +10,10 @@ from ...extractor import Message
 from ..lines import cut, flatten
 from ..messages.sentences import split_sentences
 from .results import summarize_result
+from .vocabulary import VERBS
 
 INTENT = 300  # characters
 _SEEN = 4_000  # characters of a message that a request is looked for in, from its beginning and from its end
-
-VERBS = frozenset(
-    re.findall(
-        r"\S+",
-        "add adjust analyse analyze answer apply approve archive arrange ask assign audit backup block book bring "
-        "build buy calculate call cancel change chart check choose clean clear close collect compare compile "
-        "compose compute configure connect convert copy correct count create cut debug decline delete deploy "
-        "describe design diagnose dim disable document download draft drop dump edit email enable estimate "
-        "evaluate examine execute explain export extract fetch figure fill filter find finish fix forecast format "
-        "generate get give go grab group help identify implement import improve increase inspect install "
-        "investigate invite keep kill launch list load locate lock look lower mail make mark measure merge "
-        "message migrate monitor move notify open optimise optimize order organise organize patch pause pay phone "
-        "pick plan play plot post prepare print profile publish pull purchase push put raise read reboot rebuild "
-        "recommend redeploy reduce refactor refund register release reload remind remove rename renew repair "
-        "replace reply report reproduce request reschedule research reserve reset resize resolve restart restore "
-        "retry return reverse revert review rewrite roll rotate run save scan schedule scrape search see send set "
-        "share ship show shut sign solve sort split start stop store submit subscribe summarise summarize switch "
-        "sync take tell test text track train transfer translate trim turn uninstall unlock update upgrade upload "
-        "use validate verify watch write bounce destroy erase prune purge scale terminate truncate undo wipe",
-    )
-)
 
 _GREETING = re.compile(
     r"(?i)(?:(?:hi|hello|hey|hiya|howdy|yo|greetings|dear|good (?:morning|afternoon|evening|day)|hallo|moin"

@@ -1,4 +1,4 @@
-"""What made a call that failed work after all: another argument, another tool, or a step in between."""
+"""What made a call that failed work after all: another argument, another tool, or what was changed in between."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
+from ....text.tokenizer import STOP_WORDS, split_words
 from ...extractor import Step
 from ..lines import MASK, cut, split_name
-from .steps import SHOWN, find_program, get_fields, has_worked, looks_up, render_call
+from .arguments import SHOWN, get_fields, render_call
+from .commands import changes_something, find_program
+from .results import SHOWS
+from .steps import has_worked
+from .vocabulary import WRITING_TOOLS
 
 MENDED = "worked after"
 _LONG = 12  # characters of an argument that is not shared by chance
 _NEAR = 3  # steps after a refusal among which another way is looked for
 _LATER = 50  # steps after a failure among which one that worked is looked for
-_WRITING = frozenset(
-    re.findall(r"\S+", "edit write replace patch apply create install insert bash shell update fix upload")
-)
+_MOST_REPAIRS = 2
+_SAME_START = 3  # words with which two commands or statements begin that are variants of one
+_REPAIR = 90  # characters of a repair
 _REFUSED = re.compile(
     r"(?i)(?:permission|access) (?:was |is )?denied|not (?:permitted|allowed|authori[sz]ed)|forbidden|unauthori[sz]ed"
     r"|\b40[13]\b|must be (?:root|admin)|requires? (?:root|admin|elevated)"
@@ -38,12 +43,25 @@ def find_remedy(run: Sequence[Step], at: int) -> str:
     if likely:
         index = max(likely, key=lambda pair: pair[1])[0]
         if changes := _describe_changes(get_fields(failed), get_fields(later[index])):
-            return f"worked with {changes}"
-        between = [step for step in later[:index] if has_worked(step) and _may_help(step, failed)]
-        return f"{MENDED} {render_call(between[-1], 60)}" if between else "worked at a later try"
+            sources = [step for step in later[:index] if _provides_argument(step, failed, later[index])]
+            return f"worked with {changes}" + (f" after {render_repairs(sources[-1:])}" if sources else "")
+        repairs = [step for step in later[:index] if _may_help(step, failed)]
+        return f"{MENDED} {render_repairs(repairs[-_MOST_REPAIRS:])}" if repairs else "worked at a later try"
     near = later[:_NEAR] if _REFUSED.search(failed.result) else later[:1]
     other = next((step for step in near if has_worked(step) and _stands_in(step, failed)), None)
-    return f"{render_call(other, 60)} worked instead" if other is not None else ""
+    return f"{render_call(other, SHOWN)} worked instead" if other is not None else ""
+
+
+def find_repairs(run: Sequence[Step]) -> tuple[int, Sequence[Step]] | None:
+    """The step of a run that showed what was wrong without failing, and what was changed after it, if anything was."""
+    at = next((at for at, step in enumerate(run) if step.result.startswith(SHOWS)), len(run))
+    repairs = [step for step in run[at + 1 :] if has_worked(step) and changes_something(step)]
+    return (at, repairs[:_MOST_REPAIRS]) if repairs else None
+
+
+def render_repairs(repairs: Sequence[Step]) -> str:
+    """Steps in the order in which they were done, on one line."""
+    return ", then ".join(render_call(step, _REPAIR) for step in repairs)
 
 
 def _count_shared_arguments(before: Step, after: Step) -> int | None:
@@ -56,6 +74,12 @@ def _count_shared_arguments(before: Step, after: Step) -> int | None:
         return shared
     other_name = len(old) == len(new) == 1 and old.keys() != new.keys()
     return 0 if other_name or (len(new) == 1 and _resembles(old, new)) else None
+
+
+def _provides_argument(step: Step, failed: Step, worked: Step) -> bool:
+    """Whether what a step changed gave an argument that the call which failed had not."""
+    new = set(get_fields(worked).values()) - set(get_fields(failed).values())
+    return changes_something(step) and has_worked(step) and any(len(item) > 2 and item in step.result for item in new)
 
 
 def _describe_changes(old: Mapping[str, str], new: Mapping[str, str]) -> str:
@@ -87,8 +111,33 @@ def _resembles(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
     if min(len(before), len(after)) < 3:
         return False
     pairs = [{a + b for a, b in pairwise(text)} for text in (before, after)]
+    if before.split()[:_SAME_START] == after.split()[:_SAME_START]:
+        return True
     least = 0.5 if min(len(before), len(after)) < SHOWN else 0.65  # long texts have many pairs in common by chance
     return 2 * len(pairs[0] & pairs[1]) >= least * (len(pairs[0]) + len(pairs[1]))
+
+
+def _may_help(step: Step, failed: Step) -> bool:
+    """Whether a step may be why a call worked at last: it changed something that has to do with the failure.
+
+    What a tool for everything changed may be anything; what another did is known by the words of the failure.
+    """
+    if not has_worked(step) or (step.tool == failed.tool and step.arguments == failed.arguments):
+        return False
+    if _lifts_refusal(step, failed):
+        return True
+    if not changes_something(step):
+        return False
+    named = set(split_name(step.tool))
+    return bool(
+        find_program(step) or step.tool == failed.tool or WRITING_TOOLS & named or _shares(failed, step)
+        or _find_words(step, named - set(split_name(failed.tool))) & _find_words(failed, set(), failed.result)
+    )  # fmt: skip
+
+
+def _find_words(step: Step, named: set[str], more: str = "") -> set[str]:
+    words = split_words(" ".join([*named, *get_fields(step).values(), more])[:1_000])
+    return {word for word in words if len(word) > 2 and word not in STOP_WORDS}
 
 
 def _has_more_rights(step: Step, failed: Step) -> bool:
@@ -105,24 +154,11 @@ def _lifts_refusal(step: Step, failed: Step) -> bool:
     return _REFUSED.search(failed.result) is not None and _RIGHTS.search(render_call(step).lower()) is not None
 
 
-def _may_help(step: Step, failed: Step) -> bool:
-    """Whether a step may be why a call worked at last: it changed something, or was about the same thing."""
-    if step.tool == failed.tool and step.arguments == failed.arguments:
-        return False
-    return (
-        _lifts_refusal(step, failed)
-        or _shares(failed, step)
-        or (not looks_up(step) and bool(_WRITING.intersection(split_name(step.tool))))
-    )
-
-
 def _stands_in(step: Step, failed: Step) -> bool:
     """Whether a call of another tool does what one that failed was to do: it is named alike, or asks for the same."""
     if _REFUSED.search(failed.result) and _has_more_rights(step, failed):
         return True
-    if step.tool == failed.tool:
-        return False
-    if not _shares(failed, step):
+    if step.tool == failed.tool or not _shares(failed, step):
         return False
     if set(split_name(step.tool)) & set(split_name(failed.tool)):
         return True

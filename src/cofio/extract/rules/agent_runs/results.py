@@ -15,6 +15,8 @@ from ..lines import clean, flatten
 NO_RESULT = "no result"
 NO_OUTPUT = "no output"
 NO_REASON = "no reason given"
+SHOWS = "shows an error: "
+"""Before the line of a log that was read which tells what went wrong: it is found, and reading it has not failed."""
 LINE = 160  # characters of a result that are told
 
 _HEAD, _TAIL = 6_000, 4_000  # characters of a long result that are looked at
@@ -38,7 +40,8 @@ _NAMED_ERROR = re.compile(r"(?:[a-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Excep
 _SHORT_FAILED = re.compile(
     r"(?i)\b(?:not found|could(?: not|n't)|no such (?:file|table|column|key|user|host)|(?:permission"
     r"|access) (?:was )?denied|timed out"
-    r"|does(?: not|n't) exist|connection refused|(?:is |are |was )?not (?:available|allowed|permitted"
+    r"|does(?: not|n't) exist|connection refused"
+    r"|no space left on device|(?:is |are |was )?not (?:available|allowed|permitted"
     r"|recogni[sz]ed|authori[sz]ed)"
     r"|rate limit(?:ed| exceeded)|quota exceeded|is unavailable|was rejected|has failed|failed (?:to|with"
     r"|because|after|on|at))\b"
@@ -47,7 +50,7 @@ _ANYWHERE_FAILED = re.compile(
     r"[^\s:(]{1,200}[:(]\d[\d,:)]{0,20} ?:? ?(?:fatal )?error\b"
     r"|Traceback \(most recent call last\)"
     r"|(?:[\w./-]{1,60}: )?(?:line \d{1,6}: )?[\w./-]{1,60}: (?:command )?not found$"
-    r"|[^:]{1,60}: .{1,200}: (?:No such file or directory|Permission denied)$"
+    r"|[^:]{1,60}: .{1,200}: (?:No such file or directory|Permission denied|No space left on device)$"
     r"|fatal: |npm (?:ERR!|error )|Segmentation fault|panic: |FAILED\b|BUILD FAIL|error(?:\[\w+\])?: |ERROR: "
     r"|HTTP/\d(?:\.\d)? [45]\d\d"
     r"|.{0,120}\breturned non-zero exit status"
@@ -87,9 +90,21 @@ _UNREADABLE = re.compile(
     r"(?i)not found|no such|denied|does(?: not|n't) exist|cannot|could not|too large|is a directory"
 )
 _PATH = re.compile(r"(?<![\w:/])/[\w.-]{2,60}/?[\w.-]{1,60}")
+_STAMP = re.compile(r"^\W{0,2}\d{4}-\d\d-\d\d[T ]?[\d:.,]{0,16}Z?\]?\s*(?:UTC )?|^\d\d:\d\d(?::\d\d)?\s+")
 _STAMPED = re.compile(
     r"\W{0,2}(?:\d{4}-\d\d-\d\d|\d\d:\d\d|(?:[A-Z][a-z]{2} ){1,2}\d|(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\b(?!:))"
 )
+
+
+_LOG = re.compile(r"(?i)\blogs?\b|journalctl|dmesg|\.(?:log|err)\b|/var/log/")
+_TELLS_ERROR = re.compile(
+    r"(?i)(?<![\w=/.-])(?:error|fatal|panic|exception|critical|severe|failed|failure|refused|denied|cannot|could not"
+    r"|unable"
+    r"|no such|timed out|out of memory|oom-kill\w{0,3}|no space left|not found)(?![\w=/]|s\b)"
+    r"|\b(?:[A-Z]\w{0,60}|[A-Z])(?:Error|Exception)\b|\bE[A-Z]{5,14}\b"
+)
+_NO_ERROR = re.compile(r"(?i)\b(?:no|0|without) (?:error|failure|exception)")
+_TRACEBACK = "Traceback (most recent call last)"
 
 
 def summarize_result(text: str, *, reads: bool = False, of: str | None = None) -> tuple[str, bool]:
@@ -116,15 +131,42 @@ def _summarize_text(text: str, *, reads: bool, of: str | None) -> tuple[str, boo
     failure = _find_failure(text, lines, reads=reads) if of is None else _find_read_error(text, lines, of)
     if failure:
         return flatten(_strip_error_word(failure), LINE), True
-    if reads:
-        passed = lines[-1:] if "Traceback (" in lines[0] else []
-    else:
-        passed = [line for line in lines[-8:] if _PASSED.search(line)]
     more = text.count("\n")
+    if of is not None and (shown := _find_shown_error(text, lines, of)):
+        return SHOWS + flatten(shown, LINE - 40) + (f" ({more + 1} lines)" if more else ""), False
+    passed = [] if reads else [line for line in lines[-8:] if _PASSED.search(line)]
     lines = [line for line in lines if not _EXIT.search(line)] or lines
     if passed or not more or len(lines) == 1:
         return flatten(passed[-1].strip("= ") if passed else lines[0], LINE), False
     return f"{flatten(lines[0], LINE - 20)} ({more + 1} lines)", False
+
+
+def _find_shown_error(text: str, lines: list[str], of: str) -> str:
+    """The line of a log that says what went wrong: the last of a traceback, else the first that tells of an error."""
+    if diagnosis := _find_diagnosis(text):
+        return diagnosis
+    is_log = _LOG.search(of) is not None
+    found = [
+        at
+        for at, line in enumerate(lines)
+        if _TELLS_ERROR.search(line) and not _NO_ERROR.search(line) and (is_log or _STAMPED.match(line))
+    ]
+    if not found:
+        return ""
+    telling = next((at for at in found if not _EXIT.search(lines[at])), max(0, found[0] - 1))
+    return _STAMP.sub("", lines[telling])
+
+
+def _find_diagnosis(text: str) -> str:
+    """The line that ends the last traceback of a text: what was raised, after all that says where."""
+    seen = clean(text[-_HEAD - _TAIL :])
+    before, found, after = seen.rpartition(_TRACEBACK)
+    if not found:
+        return ""
+    depth = len(before) - len(before.rstrip(" \t"))
+    lines = [line for line in after.splitlines()[1:] if line.strip()]
+    raised = next((line for line in lines if len(line) - len(line.lstrip()) <= depth), "")
+    return (raised or next(reversed(lines), "")).strip()[:400]
 
 
 def _strip_error_word(line: str) -> str:
@@ -160,7 +202,7 @@ def _find_failure(text: str, lines: list[str], *, reads: bool) -> str:
     if _NAMED_ERROR.match(lines[-1]):
         return lines[-1]
     found = next((line for line in lines if _ANYWHERE_FAILED.match(line)), "")
-    return _find_last_error(lines) or found if found.startswith("Traceback") else found
+    return _find_diagnosis(text) or found if found.startswith("Traceback") else found
 
 
 def _find_exit_codes(lines: list[str], *, alone: bool) -> list[str]:

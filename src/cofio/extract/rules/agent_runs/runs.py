@@ -20,6 +20,7 @@ from .intents import (
     strip_politeness,
 )
 from .task_kinds import is_generic
+from .vocabulary import REFINING_VERBS
 
 _SEEN = 2_000  # characters of a message that are compared with others
 _CLOSING = re.compile(r"(?i)\b(?:else|help you|help with|further|assist)\b")
@@ -34,9 +35,6 @@ _BACK = re.compile(  # points at what was said before, wherever it stands
 _POINTS = re.compile(  # points back where no thing has been named yet
     r"(?i)\b(?:it|them|they|these|those|one|there|es|ihn|dort)\b"
     r"|\b(?:this|that|das)\b(?=\W*$|[,.;!?]| (?:for|to|with|in|on|at|from|too|please|as|an|by|one)\b)"
-)
-_REFINING = frozenset(
-    re.findall(r"\S+", "add adjust change exclude include keep make put redo retry revert set skip try undo update use")
 )
 
 
@@ -90,7 +88,7 @@ def _begins_run(text: str, part: Sequence[Message], later: Sequence[Message]) ->
     shares = _shares_topic(find_telling_words(request), part)
     if shares and _asks_back(part):
         return False
-    refines = get_first_word(strip_politeness(request)) in _REFINING
+    refines = get_first_word(strip_politeness(request)) in REFINING_VERBS
     return is_other or not refines or not (shares or (bool(tools & next_tools) and " the " in request))
 
 

@@ -6,34 +6,28 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from ....text.tokenizer import split_words
-from ...extractor import GROWN_FROM, Case, Skill, Step
-from ..lines import MASK, cut, flatten, split_name
+from ...extractor import GROWN_FROM, Case, Skill
+from ..lines import cut, flatten, split_name
+from .arguments import render_call
+from .cases import CORRECTION
+from .commands import changes_something, find_program
 from .intents import INTENT
-from .remedies import MENDED, find_remedy
-from .steps import find_program, get_fields, has_worked, render_arguments, render_call
-from .task_kinds import find_kinds, find_orders, is_generic
+from .remedies import find_remedy
+from .skill_steps import Key, collect_steps, find_recurring, is_to_mend, measure_agreement, render_steps
+from .steps import has_worked
+from .task_kinds import find_kinds, find_meaning, find_orders, is_generic
 
 SUCCESS = 0.5  # the quality from which a case counts as one that worked
-MOST_STEPS = 10
 MOST_PITFALLS = 4
 MOST_SEEN = 3
 CAP = 0.95
 UNPROVEN = 0.1  # the confidence in a way that has never been seen to work
 
+
+_UNNEEDED = 2  # the rank of a failure that a run could do without
 _ENGLISH = re.compile(r"(?i)\b(?:the|my|our|is|are|which|what|how|why|where|of|with|and|to|i)\b")
-
-
-class _Key(NamedTuple):
-    """What makes two steps of different runs the same step."""
-
-    tool: str
-    program: str
-    """What a tool that runs commands was told to run."""
-    to_mend: bool
-    """Whether it failed, and the same call worked after what the run did about it: a test before the repair."""
 
 
 def build_skill(cases: Sequence[Case]) -> Skill:
@@ -47,58 +41,21 @@ def build_skill(cases: Sequence[Case]) -> Skill:
     """
     cases = cases[-GROWN_FROM:]
     good = [case for case in cases if case.quality >= SUCCESS]
-    ways = [_collect_steps(case, tried=not good) for case in good or cases]
-    keys = _find_recurring(ways)
-    agreement = _measure_agreement(keys, ways)
+    ways = [collect_steps(case, tried=not good) for case in good or cases]
+    keys = find_recurring(ways)
+    agreement = measure_agreement(keys, ways)
     count, share = len(cases), len(good) / max(1, len(cases))
     confidence = min(CAP, len(good) / (count + 1) * (0.7 + 0.3 * agreement)) if good else UNPROVEN
     example = flatten(max(good or cases, key=lambda case: case.quality).intent if cases else "", INTENT)
     tools = list(dict.fromkeys(key.tool for key in keys))
+    actions = list(dict.fromkeys(key.program or key.tool for key in keys))
     return Skill(
         name=_build_name(cases),
-        description=_describe(example, tools, good=bool(good)),
-        content=_render_content(cases, [_render_step(key, ways) for key in keys], example, tools),
+        description=_describe(example, actions, good=bool(good)),
+        content=_render_content(cases, keys, render_steps(keys, ways), example, tools),
         confidence=round(confidence, 2),
         maturity=round((1 - 0.75**count) * share * (0.5 + 0.5 * agreement), 2),
     )
-
-
-def _collect_steps(case: Case, *, tried: bool) -> dict[_Key, list[Step]]:
-    """The steps of a case that worked or were to be mended, or all that were tried, in the order of their first use."""
-    way: dict[_Key, list[Step]] = {}
-    for at, step in enumerate(case.steps):
-        to_mend = _is_to_mend(case, at)
-        if tried or to_mend or has_worked(step):
-            key = _Key(flatten(step.tool, 80), find_program(step) if is_generic(step.tool) else "", to_mend)
-            way.setdefault(key, []).append(step)
-    return way
-
-
-def _is_to_mend(case: Case, at: int) -> bool:
-    """Whether a command failed, and the same one worked after what the run did about it."""
-    step = case.steps[at]
-    return step.failed and is_generic(step.tool) and find_remedy(case.steps, at).startswith(MENDED)
-
-
-def _find_recurring(ways: Sequence[dict[_Key, list[Step]]]) -> list[_Key]:
-    """The keys that more than half of the cases have, in their usual order; where they share none, the last one's."""
-    counts = Counter(key for way in ways for key in way)
-    often = [key for key in counts if counts[key] * 2 > len(ways)]
-    if not often:
-        often = next((list(way) for way in reversed(ways) if way), [])
-    positions: dict[_Key, list[float]] = {key: [] for key in often}
-    for way in ways:
-        for position, key in enumerate(way):
-            if key in positions:
-                positions[key].append(position / len(way))
-    most = sorted(often, key=lambda key: -counts[key])[:MOST_STEPS]
-    return sorted(most, key=lambda key: sum(positions[key]) / len(positions[key]))
-
-
-def _measure_agreement(keys: Sequence[_Key], ways: Sequence[dict[_Key, list[Step]]]) -> float:
-    """The mean share of steps that a case and the skill have in common."""
-    shares = [len(way.keys() & set(keys)) / len(way.keys() | set(keys)) for way in ways if way or keys]
-    return sum(shares) / len(shares) if shares else 0.0
 
 
 def _build_name(cases: Sequence[Case]) -> str:
@@ -111,6 +68,7 @@ def _build_name(cases: Sequence[Case]) -> str:
     for case, request in zip(cases, requests, strict=True):
         common = {word: stem for word, stem in request.items() if counts[stem] * 2 >= len(cases)}
         verb = next((word for word in find_orders(case.intent) if word in common), "")
+        verb = find_meaning(case.intent, verb) or verb
         if (verb or _ENGLISH.search(case.intent)) and (named := _slugify([verb, *_find_things(case, verb, common)])):
             return named
     used = [step.tool for case in cases[:1] for step in case.steps if has_worked(step)] or ["task"]
@@ -128,7 +86,7 @@ def _find_things(case: Case, verb: str, common: Mapping[str, str]) -> list[str]:
     things = [word for word in common if word not in find_orders(case.intent)]
     telling = [word for word in things if common[word] in named]
     request = case.intent.lower()[:1_000]
-    if not verb:
+    if verb not in request.split():
         return telling[:2] or list(dict.fromkeys(_find_phrase(request, things) + things))[:2]
     after = request.find(verb) + len(verb)
     return telling[:1] or (_find_phrase(request[after:], things) or _find_phrase(request, things))[-2:]
@@ -150,14 +108,16 @@ def _slugify(parts: Sequence[str]) -> str:
     return "-".join(re.findall(r"[^\W_]+", "".join(c for c in plain if not unicodedata.combining(c))))[:60].strip("-")
 
 
-def _describe(example: str, tools: Sequence[str], *, good: bool) -> str:
+def _describe(example: str, actions: Sequence[str], *, good: bool) -> str:
     request = cut(example, 160) or "a task"
-    if not tools:
+    if not actions:
         return f'For requests like "{request}"'
-    return f'For requests like "{request}": {", then ".join(tools[:5])}{"" if good else " (not seen to work yet)"}.'
+    return f'For requests like "{request}": {", then ".join(actions[:5])}{"" if good else " (not seen to work yet)"}.'
 
 
-def _render_content(cases: Sequence[Case], steps: Sequence[str], example: str, tools: Sequence[str]) -> str:
+def _render_content(
+    cases: Sequence[Case], keys: Sequence[Key], steps: Sequence[str], example: str, tools: Sequence[str]
+) -> str:
     good = sum(case.quality >= SUCCESS for case in cases)
     seen = sorted(cases, key=lambda case: -case.quality)[:MOST_SEEN]
     return "\n".join(
@@ -170,7 +130,7 @@ def _render_content(cases: Sequence[Case], steps: Sequence[str], example: str, t
             *([f"{at}. {step}" for at, step in enumerate(steps, 1)] or ["None were seen."]),
             "",
             "## Pitfalls",
-            *(_find_pitfalls(cases) or ["None seen yet."]),
+            *(_find_pitfalls(cases, keys) or ["None seen yet."]),
             "",
             "## Seen",
             f"{_render_run_count(len(cases))}, {good} succeeded:",
@@ -187,52 +147,33 @@ def _join_names(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _render_step(key: _Key, ways: Sequence[dict[_Key, list[Step]]]) -> str:
-    """A step with the arguments that stay the same, and the names of those that vary."""
-    steps = [step for way in ways for step in way.get(key, ())]
-    runs = sum(key in way for way in ways)
-    several = sum(len({step.arguments for step in way[key]}) > 1 for way in ways if key in way) * 2 > runs
-    arguments: dict[str, str] = {}
-    counts = Counter(name for step in steps for name in get_fields(step))
-    for name in counts:
-        if counts[name] * 2 < len(steps):
-            continue
-        values = {item for step in steps if (item := get_fields(step).get(name)) is not None}
-        arguments[name] = (
-            values.pop() if len(values) == 1 and MASK not in values else _render_placeholder(name, key, values)
-        )
-    return (
-        f"`{key.tool}({render_arguments(arguments)})`"
-        + ", several times" * several
-        + ", which fails at first" * key.to_mend
-    )
+def _find_pitfalls(cases: Sequence[Case], keys: Sequence[Key]) -> list[str]:
+    """The failures that were seen, each with what helped: those with a remedy first, then by the number of runs.
 
-
-def _render_placeholder(name: str, key: _Key, values: set[str]) -> str:
-    if key.program and all(key.program in value for value in values):
-        return f"{key.program} <…>"
-    return f"<{name or 'input'}>"
-
-
-def _find_pitfalls(cases: Sequence[Case]) -> list[str]:
-    """The failures that were seen, each with what helped: those with a remedy first, then by the number of runs."""
+    A failure that is a step of the skill is none, nor is one that a single run which succeeded could do without, nor
+    a look at something that is not there.
+    """
     runs: dict[tuple[str, str], set[int]] = {}
     lines: dict[tuple[str, str], tuple[int, str, str]] = {}
+    mended = {(key.tool, key.program) for key in keys if key.to_mend}
     for number, case in enumerate(cases):
         for at, step in enumerate(case.steps):
-            if not step.failed or _is_to_mend(case, at):
+            if not step.failed or (is_to_mend(case, at) and (flatten(step.tool, 80), find_program(step)) in mended):
                 continue
             kind = step.tool, re.sub(r"\d+|\"[^\"]{0,80}\"|'[^']{0,80}'", "#", step.result)[:60]
             runs.setdefault(kind, set()).add(number)
             rank, helped = _describe_remedy(case, at)
             if kind not in lines or rank < lines[kind][0]:
                 lines[kind] = rank, f"`{render_call(step)}` failed: {step.result.rstrip('.')}", helped
-    order = sorted(lines, key=lambda kind: (lines[kind][0], -len(runs[kind])))
+    real = [
+        kind for kind in lines if lines[kind][0] < _UNNEEDED or (lines[kind][0] == _UNNEEDED and len(runs[kind]) > 1)
+    ]
+    order = sorted(real, key=lambda kind: (lines[kind][0], -len(runs[kind])))
     rendered = [f"- {lines[kind][1]}{_render_frequency(len(runs[kind]))}. {lines[kind][2]}" for kind in order]
     rendered += [
         f"- {flatten(case.insight, INTENT)}"
         for case in cases
-        if case.insight and not any(step.failed for step in case.steps)
+        if case.insight and case.insight.startswith(CORRECTION) and not any(step.failed for step in case.steps)
     ]
     return list(dict.fromkeys(rendered))[:MOST_PITFALLS]
 
@@ -245,6 +186,6 @@ def _describe_remedy(case: Case, at: int) -> tuple[int, str]:
     """What helped after a failure, as a sentence, with its rank among others."""
     if helped := find_remedy(case.steps, at):
         return 0, f"It {helped}." if helped.startswith("worked") else f"{helped}."
-    if case.quality >= SUCCESS:
-        return 2, "The run succeeded without it."
-    return 1, "Nothing was seen to help."
+    if case.quality < SUCCESS:
+        return 1, "Nothing was seen to help."
+    return _UNNEEDED if changes_something(case.steps[at]) else _UNNEEDED + 1, "The run succeeded without it."

@@ -9,23 +9,24 @@ from functools import lru_cache
 from ....text.tokenizer import STOP_WORDS, split_words
 from ...extractor import Case
 from ..lines import only_reads, split_name
-from .intents import VERBS
-from .steps import DESTROYS, find_deed
-
-_SAME_VERBS = (
-    "book reserve", "find search look locate research", "fix debug repair resolve solve diagnose correct patch",
-    "create make add generate build write draft compose",
-    "delete remove drop clear erase wipe purge destroy truncate prune", "buy order purchase",
-    "show list display print get fetch give tell see", "send email mail message", "update change edit modify adjust",
-    "check verify validate inspect review examine test", "deploy ship release publish roll redeploy", "turn switch",
-    "run execute launch start", "explain describe", "summarise summarize", "plan arrange organise organize schedule",
-    "analyse analyze evaluate investigate", "move reschedule shift postpone", "rename refactor rewrite",
-    "restart reboot bounce reload", "stop kill terminate shut disable", "revert undo restore",
-)  # fmt: skip
-_SAME_NOUNS = (
-    "holiday vacation trip", "picture image photo", "meeting appointment", "bug issue error problem failure",
-    "fail broken",
-)  # fmt: skip
+from .commands import DESTROYS, changes_something, find_action, find_program
+from .steps import has_worked
+from .vocabulary import (
+    COMMON_LOOKS,
+    DEEDS,
+    FILLERS,
+    GENERIC,
+    LIGHT_VERBS,
+    LOOKING,
+    MEANS,
+    SAME_NOUNS,
+    SAME_VERBS,
+    SHELLS,
+    TIMES,
+    VAGUE_VERBS,
+    VERBS,
+    WEAK_VERBS,
+)
 
 
 def _index_by_first(groups: tuple[str, ...]) -> dict[str, str]:
@@ -33,59 +34,32 @@ def _index_by_first(groups: tuple[str, ...]) -> dict[str, str]:
     return {stem: split_words(group)[0] for group in groups for stem in split_words(group)}
 
 
-_VERB = _index_by_first(_SAME_VERBS)
-_NOUN = _index_by_first(_SAME_NOUNS)
+_VERB = _index_by_first(SAME_VERBS)
+_NOUN = _index_by_first(SAME_NOUNS)
+_REPAIR = "fix"
 _ORDER = re.compile(
     r"(?:^|[;,.:?!] |\band |\bthen |\bto |\byou )(?:[Pp]lease )?"
     r"([A-Za-z]+)\b(?=( (?:out|into|what|why|how|whether|if|for)\b)?)"
 )
-_WEAK = frozenset(
-    re.findall(
-        r"\S+",
-        "find search look get check see show list fetch tell give help make use try take go keep",
-    )
+_LOOKING = frozenset(_VERB.get(stem, stem) for stem in split_words(LOOKING))
+_MEANT = (  # what is wanted where the verb alone does not say it
+    (
+        re.compile(r"(?i)\b(?:get|bring|make|have|put)\b.{1,60}?\b(?:back|going|run|running|work|working|green)\b"),
+        _REPAIR,
+    ),
+    (re.compile(r"(?i)\b(?:faster|quicker|speed \w{0,8} ?up|slow(?:ly)?)\b"), "optimise"),
 )
-_LOOKING = frozenset(
-    _VERB.get(stem, stem) for stem in split_words("find search look get check see show list fetch tell give")
+_TROUBLE = re.compile(  # a request that names one wants it repaired
+    r"(?i)\b(?:crash\w{0,4}|broken|breaks?|fail(?:s|ed|ing)?|dies|died|throws?|hangs?|stuck|red|down|unreachable|exception"
+    r"|bad gateway|50[0234]|(?:wo|ca|do|does|is|are)n['’]?t|cannot|can not|not (?:start|run|work|come|going)\w{0,4})\b"
 )
-_LIGHT = frozenset(re.findall(r"\S+", "set make create add do send write put get give schedule"))
-_DEEDS = {
-    "reminder": "remind", "booking": "book", "reservation": "book", "summary": "summarise", "refund": "refund",
-    "translation": "translate", "backup": "backup", "copy": "copy", "deployment": "deploy", "review": "review",
-}  # fmt: skip
-_MEANS = frozenset(re.findall(r"\S+", "use try take go help keep"))
+_COMMON_CORE = re.compile(
+    r"(?:edit|write|create|str|replace|multi)\w*|sed|git .*|python3?|node|make|npm .*|mkdir|cp|mv|touch|tee"
+    r"|curl|wget|http .*"
+)
+"""What is used for changes of every kind, so that it proves no kinship."""
 _TO = re.compile(r"\bto [a-z]+")
 _QUESTION = re.compile(r"(?i)(?:what|which|who|whose|where|when|why|how|is|are|was|were|does|did|has|have)\b")
-_TIMES = frozenset(
-    re.findall(
-        r"\S+",
-        "today tonight tomorrow yesterday morning noon afternoon evening night midnight now later soon monday "
-        "tuesday wednesday thursday friday saturday sunday weekend week month year day hour minute january "
-        "february march april may june july august september october november december am pm o'clock next last "
-        "this one two three four five six seven eight nine ten eleven twelve dozen couple first second third",
-    )
-)
-_FILL = frozenset(
-    re.findall(
-        r"\S+",
-        "want need like help use way thing stuff mine kind sure good best via many much version wrong "
-        "following everything anything something since der die das den dem des ein eine einen einem einer und "
-        "oder für von mit im zu zum zur auf um am bei ist mir uns bitte morgen heute uhr le la les un une du "
-        "et ou pour avec dans sur au aux ce cette est el los las una uno del y o para con en por es demain "
-        "mañana prod production staging live dev localhost",
-    )
-)
-_GENERIC = frozenset(
-    re.findall(
-        r"\S+",
-        "bash shell sh terminal run exec execute command cmd python code interpreter read write edit view cat "
-        "open file files search web browser browse fetch http request get post url page grep glob find list ls "
-        "think todo call api tool query sql replace str patch apply text editor based computer google click type "
-        "scroll screenshot navigate notebook data load save do invoke mcp function ssh remote cli script console "
-        "powershell process kubectl docker git aws gcloud az helm curl wget https rest client db database postgres "
-        "postgresql psql mysql sqlite statement bin program system subprocess output",
-    )
-)
 _TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _ASIDE = re.compile(  # what was changed later, and what is quoted
     r"\(then: [^)]{0,300}\)?|(?<!\w)[\"“'‘][^\"”'’]{12,300}[\"”'’](?!\w)"
@@ -98,6 +72,7 @@ _IDENTIFIER = re.compile(  # paths, addresses, names of hosts and of things in c
 
 WORDS_ALONE = 0.5  # the share of words in common from which two requests are alike, by what their tools say
 WORDS_WITH_TOOLS = 0.25
+WORDS_WITH_EDITS = 0.33
 WORDS_DESPITE_TOOLS = 0.7
 SAME_TOOLS = 0.5
 
@@ -105,16 +80,21 @@ SAME_TOOLS = 0.5
 def is_alike(case: Case, other: Case) -> bool:
     """Whether two requests want the same done to the same kind of thing, and the runs agree in what they did.
 
-    Names, numbers and times do not count, nor do tools that serve for everything. With the same telling tools a little
-    in common is enough; without, the requests must share half of their words; and most of them where the tools, or the
-    programs that a tool for everything was made to run, are others.
+    Names, numbers and times do not count, nor do tools that serve for everything. Where what one run changed things
+    with contains what the other did, the same verb and one thing in common are enough, or none where that core is
+    telling; with the same telling tools a little in common is; without, the requests must share half of their words;
+    and most of them where the tools, or the programs that a tool for everything was made to run, are others.
     """
+    if not _wants_the_same(case.intent, other.intent):
+        return False
     mine, theirs = find_kinds(case.intent), find_kinds(other.intent)
     common = set(mine.values()) & set(theirs.values())
-    if not common or not _wants_the_same(case.intent, other.intent):
-        return False
-    likeness = 2 * len(common) / (len(set(mine.values())) + len(set(theirs.values())))
     things = common - (_find_kind_verbs(case, mine) & _find_kind_verbs(other, theirs))
+    likeness = 2 * len(common) / max(1, len(set(mine.values())) + len(set(theirs.values())))
+    if _has_same_core(case, other, likeness if things else 0.0):
+        return True
+    if not common:
+        return False
     tools, their_tools = _find_telling_tools(case), _find_telling_tools(other)
     least = WORDS_ALONE
     if tools and their_tools:
@@ -124,12 +104,58 @@ def is_alike(case: Case, other: Case) -> bool:
             tools, their_tools = tools & acting, their_tools & acting
         if 2 * len(tools & their_tools) >= SAME_TOOLS * (len(tools) + len(their_tools)):
             return likeness >= WORDS_WITH_TOOLS and (bool(things) or tools == their_tools)
-    (acts, deeds), (they_act, their_deeds) = _collect_deeds(case), _collect_deeds(other)
-    if deeds and their_deeds and not deeds & their_deeds:
-        if acts != they_act or _destroys(deeds) != _destroys(their_deeds):
+    (acts, actions), (they_act, their_actions) = _collect_actions(case), _collect_actions(other)
+    if actions and their_actions and not actions & their_actions:
+        if acts != they_act or _destroys(actions) != _destroys(their_actions):
             return False
         least = WORDS_DESPITE_TOOLS
     return bool(things) and likeness >= least
+
+
+def _has_same_core(case: Case, other: Case, likeness: float) -> bool:
+    """Whether both want the same, and all that one run changed things with is among what the other did.
+
+    `likeness` is 0 where they have no thing in common: then more has to agree.
+    """
+    if not (_find_wanted_verbs(case.intent) & _find_wanted_verbs(other.intent)) - _LOOKING:
+        return False
+    core, their_core = _find_core(case), _find_core(other)
+    shared = core & their_core
+    telling = {name for name in shared if not _COMMON_CORE.fullmatch(name)}
+    same_trouble = bool(_find_mended(case) & _find_mended(other))
+    if not shared or shared not in (core, their_core):
+        return bool(telling) and same_trouble
+    if same_trouble or likeness >= WORDS_WITH_EDITS:
+        return True
+    if likeness:
+        return bool(telling)
+    same_look = not telling.isdisjoint(_find_telling_tools(case)) or bool(_find_looks(case) & _find_looks(other))
+    return bool(telling) and len(shared) > 1 and same_look
+
+
+def _find_core(case: Case) -> frozenset[str]:
+    """What a run changed things with, where that worked: its tools, or the programs of tools for everything."""
+    return frozenset(
+        (find_program(step) if is_generic(step.tool) else "") or step.tool
+        for step in case.steps
+        if has_worked(step) and changes_something(step) and (find_program(step) or not _is_shell(step.tool))
+    )
+
+
+def _is_shell(tool: str) -> bool:
+    return SHELLS.issuperset(split_name(tool))
+
+
+def _find_mended(case: Case) -> set[str]:
+    """The programs that failed and worked in the end."""
+    worked = {find_program(step) for step in case.steps if has_worked(step)}
+    return {find_program(step) for step in case.steps if step.failed} & worked - {""}
+
+
+def _find_looks(case: Case) -> set[str]:
+    """The programs that a run looked or checked with, but for those that are used everywhere."""
+    actions = (find_action(step) for step in case.steps)
+    return {action.name for action in actions if action.name and action.doing != "acts"} - COMMON_LOOKS
 
 
 def _wants_the_same(request: str, other: str) -> bool:
@@ -148,15 +174,26 @@ def _wants_the_same(request: str, other: str) -> bool:
 def _find_wanted_verbs(request: str) -> frozenset[str]:
     """What a request tells to do, each verb by the first of its meaning; a question wants something looked up."""
     verbs = find_orders(_TO.sub(" ", request[:1_000]))  # "Remind me to call mum" is no call
-    if not set(verbs) - _MEANS:
+    if not set(verbs) - MEANS:
         verbs = find_orders(request)
-    found = {_VERB.get(stem, stem) for verb in verbs if verb not in _MEANS for stem in split_words(verb)[:1]}
-    if _LIGHT.intersection(verbs):
-        nouns = [_DEEDS[word] for word in _TOKEN.findall(request[:1_000].lower()) if word in _DEEDS]
+    found = {_VERB.get(stem, stem) for verb in verbs if verb not in MEANS for stem in split_words(verb)[:1]}
+    if LIGHT_VERBS.intersection(verbs):
+        nouns = [DEEDS[word] for word in _TOKEN.findall(request[:1_000].lower()) if word in DEEDS]
         found |= {_VERB.get(stem, stem) for noun in nouns for stem in split_words(noun)[:1]}
+    if meant := find_meaning(request, *verbs):
+        found |= {_VERB.get(stem, stem) for stem in split_words(meant)}
     if not found and _QUESTION.match(request):
         return frozenset(sorted(_LOOKING)[:1])
     return frozenset(found)
+
+
+def find_meaning(request: str, *verbs: str) -> str:
+    """The verb that a request means whose own `verbs` do not say it; empty where they do."""
+    if not set(verbs) - {""} <= VAGUE_VERBS:
+        return ""
+    if meant := next((verb for way, verb in _MEANT if way.search(request[:1_000])), ""):
+        return meant
+    return _REPAIR if _TROUBLE.search(request[:1_000]) and not _QUESTION.match(request) else ""
 
 
 def _find_kind_verbs(case: Case, kind: Mapping[str, str]) -> set[str]:
@@ -196,7 +233,7 @@ def _is_idle(word: str) -> bool:
     """Whether a word says nothing of the kind of a task."""
     plain = word.replace("'", "").replace("’", "")
     return (
-        plain in STOP_WORDS or (plain.endswith("nt") and plain != word) or word in _TIMES or word in _FILL
+        plain in STOP_WORDS or (plain.endswith("nt") and plain != word) or word in TIMES or word in FILLERS
         or any(letter.isdigit() for letter in word)
     )  # fmt: skip
 
@@ -207,25 +244,25 @@ def find_orders(intent: str) -> list[str]:
     idle: list[str] = []
     for match in _ORDER.finditer(_IDENTIFIER.sub(" ", _ASIDE.sub(" ", intent[:1_000]))):
         if (verb := match[1].lower()) in VERBS:
-            (idle if match[2] or verb in _WEAK else found).append(verb)
+            (idle if match[2] or verb in WEAK_VERBS else found).append(verb)
     return found + idle
 
 
 def is_generic(tool: str) -> bool:
     """Whether a tool serves for tasks of every kind."""
-    return all(part in _GENERIC for part in split_name(tool))
+    return all(part in GENERIC for part in split_name(tool))
 
 
 def _find_telling_tools(case: Case) -> frozenset[str]:
     return frozenset(step.tool for step in case.steps if not is_generic(step.tool))
 
 
-def _destroys(deeds: frozenset[str]) -> bool:
-    return any(DESTROYS.search(name) for name in deeds)
+def _destroys(actions: frozenset[str]) -> bool:
+    return any(DESTROYS.search(name) for name in actions)
 
 
-def _collect_deeds(case: Case) -> tuple[bool, frozenset[str]]:
+def _collect_actions(case: Case) -> tuple[bool, frozenset[str]]:
     """Whether the tools for everything were made to act, and what they did then; else what they looked with."""
-    done = [find_deed(step) for step in case.steps if is_generic(step.tool)]
-    acting = frozenset(name for name, acts in done if name and acts)
+    done = [find_action(step) for step in case.steps if is_generic(step.tool)]
+    acting = frozenset(name for name, doing in done if name and doing == "acts")
     return bool(acting), acting or frozenset(name for name, _ in done if name)
