@@ -9,23 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import PurePath
 
 from ..engine.engine import Engine
 from ..text.fence import strip_tagged_lines
-from ..text.tokenizer import find_snippet, split_query, split_words
+from ..text.tokenizer import split_query, split_words
 from ..values.query import Hit, Query
 from ..values.records import Kind, Record, Scope, check_text
 from .common_words import weigh_words
 from .injections import (
-    LONGEST_LINE,
     Injection,
     MemoryLine,
-    are_alike,
     build_injection,
     check_budget,
-    render_line,
+    is_question,
+    merge_echoes,
+    render_snippet,
     unwrap,
 )
 from .shown_records import SessionView, ShownRecords
@@ -73,7 +72,7 @@ def recall(engine: Engine, prompt: str, scopes: Sequence[Scope], *, session: str
     hits = [hit for scope in scopes for hit in _search(engine, text, scope) if not view.has(hit.record)]
     hits.sort(key=lambda hit: -hit.score)
     lines = [line for hit in hits[:_LOOKED_AT] if (line := _judge(hit.record, words)) is not None]
-    fresh = _merge_echoes(lines, _list_shown_words(engine, view))
+    fresh = merge_echoes(lines, _list_shown_words(engine, view))
     return _show(shown, fresh[:MOST_HITS], budget)
 
 
@@ -99,8 +98,8 @@ def recall_file(engine: Engine, path: str, scopes: Sequence[Scope], *, session: 
         )
         if named.search(f"{hit.record.title} {hit.record.text}") and not view.has(hit.record)
     ]
-    lines = [_render(record, split_query(name)) for record in records]
-    fresh = _merge_echoes(lines, _list_shown_words(engine, view))
+    lines = [render_snippet(record, split_query(name)) for record in records]
+    fresh = merge_echoes(lines, _list_shown_words(engine, view))
     return _show(shown, fresh[:_FILE_HITS], budget)
 
 
@@ -123,26 +122,13 @@ def _show(shown: ShownRecords, lines: Sequence[MemoryLine], budget: int) -> Inje
 
 def _judge(record: Record, words: tuple[str, ...]) -> MemoryLine | None:
     """The line of a memory, if what it would show has enough in common with the words of a prompt; else None."""
-    if _is_question(record):
+    if is_question(record):
         return None
-    line = _render(record, words)
+    line = render_snippet(record, words)
     held = set(split_words(line.text)).intersection(words)
     told = weigh_words(held)
     floor = FLOOR if _LESSONS.isdisjoint(record.tags) else LESSON_FLOOR
     return line if told >= max(floor, SHARE * min(weigh_words(words), _LONGEST_SHARE)) else None
-
-
-def _is_question(record: Record) -> bool:
-    """Whether a memory only asks: what was answered is another."""
-    is_users = isinstance(record.data, dict) and record.data.get("role") == "user"
-    return is_users and record.text.rstrip().endswith("?")
-
-
-def _render(record: Record, words: tuple[str, ...]) -> MemoryLine:
-    text = unwrap(record.text or record.title)
-    if record.title and record.title not in text[: len(record.title) + 20]:
-        text = f"{record.title}: {text}"
-    return render_line(record, find_snippet(text, words, LONGEST_LINE))
 
 
 def _prepare(prompt: str) -> str:
@@ -153,25 +139,6 @@ def _prepare(prompt: str) -> str:
 
 def _search(engine: Engine, text: str, scope: Scope) -> Iterable[Hit]:
     return engine.search(Query(text, scope=scope, kinds=KINDS, mode="keyword", limit=_CANDIDATES, floor=0.0))
-
-
-def _merge_echoes(lines: Iterable[MemoryLine], shown: Sequence[set[str]]) -> list[MemoryLine]:
-    """The lines that say something new: less those with the words of what was shown, or of a line before them.
-
-    A message is also a fact, and is kept by all who heard it.
-    """
-    merged: list[tuple[set[str], MemoryLine]] = []
-    for line in lines:
-        words = set(split_query(line.text))
-        if any(are_alike(words, known) for known in shown):
-            continue
-        for at, (known, first) in enumerate(merged):
-            if are_alike(words, known):
-                merged[at] = known, replace(first, echoes=(*first.echoes, line.record))
-                break
-        else:
-            merged.append((words, line))
-    return [line for _, line in merged]
 
 
 def _list_shown_words(engine: Engine, view: SessionView) -> list[set[str]]:

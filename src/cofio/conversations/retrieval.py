@@ -53,7 +53,7 @@ class Answer:
 def search_episodes(engine: Engine, home: Scope, query: MemoryQuery) -> Answer:
     """A user's episodes. Each is as good as the best of itself, its facts and its messages."""
     each = BEST_MESSAGE if query.radius is None else EACH
-    asker = _find_asker(engine, home, query)
+    asker = find_asker(engine, home, query.text)
     page = _search(engine, home, (Kind.EPISODE, Kind.FACT, Kind.TURN), query, each=each, asker=asker)
     groups: dict[str, list[Hit]] = {}
     for hit in page:
@@ -123,9 +123,9 @@ def _search(
     )  # fmt: skip
 
 
-def _find_asker(engine: Engine, home: Scope, query: MemoryQuery) -> tuple[str, ...]:
+def find_asker(engine: Engine, home: Scope, question: str) -> tuple[str, ...]:
     """Return the names that a user is known by as an author, if the question speaks of them: the newest, and the id."""
-    if not is_about_asker(query.text):
+    if not is_about_asker(question):
         return ()
     user = home.names[-1]
     latest = engine.headings(
