@@ -122,7 +122,9 @@ def _find_hits(
     degraded = None
     for home in homes:
         page = engine.search(
-            Query(query, scope=home, kinds=KINDS, limit=_CANDIDATES, asker=find_asker(engine, home, query))
+            Query(
+                query, scope=home, kinds=KINDS, limit=_CANDIDATES, asker=find_asker(engine, home, query), current=True
+            )
         )
         hits += page
         degraded = degraded or page.degraded

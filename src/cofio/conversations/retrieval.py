@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from ..engine.calibration import estimate_whole
 from ..engine.engine import Engine
 from ..engine.ranking import is_about_asker
-from ..values.query import MAX_LIST, AllOf, Filter, Hit, Mode, Page, Query, Where
+from ..engine.search import FURTHER
+from ..values.query import MAX_LIST, AllOf, Filter, Hit, Mode, Page, Query, Where, Why
 from ..values.records import Kind, Record, Scope
 from .projects import Project
 
 EACH = 6  # how many of the facts, and of the messages, that an episode is found by count
 BEST_MESSAGE = (1, EACH)  # but where no least cosine is asked for, only the best of the messages does
 FACT_FLOOR = 0.25  # the relevance that a fact needs to be shown with its episode, which was found already
+PART_FLOOR = 0.1  # of the store's floor: what a message or a fact must reach to speak for its episode
+BESIDE = 3  # episodes that are given where the first answers, however likely the others are
 AT_ONCE = 150  # sessions that are named in one filter
 
 
@@ -54,7 +58,11 @@ def search_episodes(engine: Engine, home: Scope, query: MemoryQuery) -> Answer:
     """A user's episodes. Each is as good as the best of itself, its facts and its messages."""
     each = BEST_MESSAGE if query.radius is None else EACH
     asker = find_asker(engine, home, query.text)
-    page = _search(engine, home, (Kind.EPISODE, Kind.FACT, Kind.TURN), query, each=each, asker=asker)
+    settings = engine.settings
+    # Whether there is an answer is decided below, by the episode; here, only what can be no part of one is left out.
+    is_decided = query.floor is not None or settings.fusion == "rrf"
+    part = query if is_decided else replace(query, floor=PART_FLOOR * settings.floor)
+    page = _search(engine, home, (Kind.EPISODE, Kind.FACT, Kind.TURN), part, each=each, asker=asker, current=True)
     groups: dict[str, list[Hit]] = {}
     for hit in page:
         of = hit.record.id if hit.record.kind is Kind.EPISODE else hit.record.parent
@@ -68,7 +76,39 @@ def search_episodes(engine: Engine, home: Scope, query: MemoryQuery) -> Answer:
         if episode in episodes:
             facts = [hit for hit in hits if hit.record.kind is Kind.FACT and _is_relevant(hit, least)]
             found.append(MemoryHit(episodes[episode], hits[0].score, facts))
+    if found and settings.fusion != "rrf":
+        found[0].score = round(estimate_whole(found[0].score), 4)
+    if found and not is_decided:
+        if found[0].score < settings.floor:
+            return Answer([], page.degraded, is_near=True)
+        least = FURTHER * settings.floor
+        found = [hit for place, hit in enumerate(found) if place < BESIDE or hit.score >= least]
+    _add_facts(engine, home, found[:BESIDE], near)
     return Answer(found, page.degraded, bool(page.near))
+
+
+def _add_facts(engine: Engine, home: Scope, episodes: Sequence[MemoryHit], groups: Mapping[str, Sequence[Hit]]) -> None:
+    """Show with episodes, beside the facts that are hits, those that were said next to what the episode was found by.
+
+    An answer often stands beside the words that find it: in the reply to a question, or a sentence further on.
+    """
+    anchors = {
+        each.record.id: part
+        for each in episodes
+        if len(each.facts) < EACH
+        and (part := next((hit for hit in groups[each.record.id] if hit.record.kind is not Kind.EPISODE), None))
+    }
+    if not anchors:
+        return
+    below = Where("parent", "in", tuple(anchors))
+    facts = engine.list(home, exact=True, kinds=(Kind.FACT,), filter=below, limit=MAX_LIST, newest=False)
+    for each in episodes:
+        anchor = anchors.get(each.record.id)
+        if anchor is not None:
+            shown = {hit.record.id for hit in each.facts}
+            others = [fact for fact in facts if fact.parent == each.record.id and fact.id not in shown]
+            others.sort(key=lambda fact: abs(fact.created_at - anchor.record.created_at))
+            each.facts += [Hit(record=fact, score=0.0, why=Why()) for fact in others[: EACH - len(each.facts)]]
 
 
 def search_agent(engine: Engine, home: Scope, kind: Kind, query: MemoryQuery) -> Answer:
@@ -114,11 +154,12 @@ def _search(
     query: MemoryQuery,
     each: int | tuple[int, int] | None = None,
     asker: tuple[str, ...] = (),
+    current: bool = False,
 ) -> Page:
     return engine.search(
         Query(
             query.text, scope=home, exact=True, kinds=kinds, filter=query.filter, mode=query.mode, limit=query.limit,
-            each=each, floor=query.floor, asker=asker,
+            each=each, floor=query.floor, asker=asker, current=current,
         )
     )  # fmt: skip
 
