@@ -2,19 +2,18 @@
 
 usage: python -m benchmarks.currency [--data FILE] [--half development|"held back"] [--details] [--write]
 
-Four invented lives of ten sessions each, typed as people type (`benchmarks/data/lives.json`), go in by the REST API as any chat does,
-a flush after each session. Then their questions are asked of `memory/search`, as it is by default. The memory is tuned on the
-development half alone; the other is there to see whether that held.
+Four invented lives of ten sessions each, typed as people type (`benchmarks/data/lives.json`), go in by the REST API as
+any chat does, with a flush after each session. Then their questions are asked of `memory/search`, as it is by default.
+The memory is tuned on the development half alone; the other is there to see whether that held.
 
-A hit is an episode. It says what the facts say that are shown with it, or where none is, what its text says. It is right
-if that holds one of the question's `right` words, and stale if it does not, but one of its `stale` ones. A question is
-refused if nothing is found, or nothing that scores .5.
+A hit is an episode. It says what the facts say that are shown with it, or where none is, what its text says. It is
+right if that holds one of the question's `right` words, and stale if it does not, but one of its `stale` ones. A
+question is refused if nothing is found, or nothing that scores .5.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -174,8 +173,8 @@ def measure(lives: Sequence[Life], folder: Path) -> list[Verdict]:
 def render(verdicts: Sequence[Verdict]) -> list[str]:
     """A table with a row for each half, and below each for its kinds of questions."""
     lines = [
-        f"| half | questions | with an answer | first hit right | right in the first {FIRST} | stale first | refused though"
-        " the first hit is right | without an answer | refused |",
+        f"| half | questions | with an answer | first hit right | right in the first {FIRST} | stale first | refused"
+        " though the first hit is right | without an answer | refused |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for half in HALVES:
@@ -210,7 +209,15 @@ def describe(verdict: Verdict) -> str:
     if question.kind == NONE:
         mark = "refused" if verdict.is_refused else "ANSWERED"
     else:
-        mark = "right" if verdict.is_right(1) else "STALE" if verdict.is_stale else "later" if verdict.is_right(3) else "WRONG"
+        mark = (
+            "right"
+            if verdict.is_right(1)
+            else "STALE"
+            if verdict.is_stale
+            else "later"
+            if verdict.is_right(3)
+            else "WRONG"
+        )
         mark += " (unsure)" if verdict.is_refused else ""
     first = verdict.hits[0].replace("\n", " / ")[:150] if verdict.hits else "nothing"
     return f"{mark:16} {verdict.score:.2f} {question.kind:6} {verdict.life.user}: {question.question}\n{'':24}{first}"

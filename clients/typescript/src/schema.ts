@@ -850,6 +850,10 @@ export interface SearchAtomicFactItem {
   content: string;
   /** How well it answers, from 0 to 1; it orders the hits of one answer. */
   score: number;
+  /** The id of the fact or message of the user that says something newer on this; if any. By default "". */
+  superseded_by?: string;
+  /** When that was said; only with `superseded_by`. By default "". */
+  current_since?: string;
 }
 
 /** The hits of a search, by kind. */

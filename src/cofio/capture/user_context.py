@@ -129,8 +129,15 @@ def _find_hits(
         hits += page
         degraded = degraded or page.degraded
     hits.sort(key=lambda hit: -hit.score)
-    lines = [render_snippet(hit.record, words) for hit in hits if not is_question(hit.record)]
+    lines = [_render_hit(hit, words) for hit in hits if not is_question(hit.record)]
     return merge_echoes(lines, told)[:MOST_HITS], degraded
+
+
+def _render_hit(hit: Hit, words: tuple[str, ...]) -> MemoryLine:
+    """A hit as a line, which says if something newer was said on the same."""
+    line = render_snippet(hit.record, words)
+    since = hit.superseded_at
+    return line if since is None else replace(line, text=f"{line.text} (newer on this: {since:%Y-%m-%d})")
 
 
 def _list_items(profiles: Iterable[Record], name: str) -> list[_Item]:

@@ -11,7 +11,8 @@ from ..engine.ranking import is_about_asker
 from ..engine.search import FURTHER
 from ..values.query import MAX_LIST, AllOf, Filter, Hit, Mode, Page, Query, Where, Why
 from ..values.records import Kind, Record, Scope
-from .projects import Project
+from .message_records import fields
+from .projects import Project, public_id
 
 EACH = 6  # how many of the facts, and of the messages, that an episode is found by count
 BEST_MESSAGE = (1, EACH)  # but where no least cosine is asked for, only the best of the messages does
@@ -70,11 +71,12 @@ def search_episodes(engine: Engine, home: Scope, query: MemoryQuery) -> Answer:
             groups.setdefault(of, []).append(hit)
     near = {episode: hits for episode, hits in groups.items() if _is_near(hits, query.radius)}
     episodes = _load_episodes(engine, near)
+    records = {hit.record.id: hit.record for hit in page}
     found: list[MemoryHit] = []
     least = FACT_FLOOR if engine.settings.floor else 0.0
     for episode, hits in near.items():
         if episode in episodes:
-            facts = [hit for hit in hits if hit.record.kind is Kind.FACT and _is_relevant(hit, least)]
+            facts = [_name_successor(hit, records) for hit in hits if _is_fact(hit, least)]
             found.append(MemoryHit(episodes[episode], hits[0].score, facts))
     if found and settings.fusion != "rrf":
         found[0].score = round(estimate_whole(found[0].score), 4)
@@ -178,6 +180,19 @@ def find_asker(engine: Engine, home: Scope, question: str) -> tuple[str, ...]:
 def _is_near(hits: Sequence[Hit], radius: float | None) -> bool:
     cosines = [hit.why.semantic.score for hit in hits if hit.why.semantic is not None]
     return radius is None or not cosines or max(cosines) >= radius
+
+
+def _is_fact(hit: Hit, floor: float) -> bool:
+    return hit.record.kind is Kind.FACT and _is_relevant(hit, floor)
+
+
+def _name_successor(hit: Hit, records: Mapping[str, Record]) -> Hit:
+    """A hit with the name by which clients know what says something newer; with none where that is no hit itself."""
+    later = records.get(hit.superseded_by or "")
+    if later is None:
+        return hit if hit.superseded_by is None else replace(hit, superseded_by=None, superseded_at=None)
+    is_fact = later.kind is Kind.FACT
+    return replace(hit, superseded_by=public_id(later) if is_fact else str(fields(later).get("message_id", later.id)))
 
 
 def _is_relevant(hit: Hit, floor: float) -> bool:

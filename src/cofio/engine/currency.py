@@ -10,19 +10,13 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING
 
 from ..backends.search_interface import Candidate, Content
+from ..text.tokenizer import split_words
 from ..values.query import Hit
 from ..values.times import from_micros
 from .named_times import find_periods, names_time, weigh_day
 from .text_features import read_text
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float32]
 
 COMPARED = 30  # of the first ones, which are compared with each other
 ALIKE = 0.5  # the share of their words in common that makes two texts speak of the same
@@ -31,10 +25,9 @@ FEWEST = 2  # words that two texts must have in common
 SUBJECT = 0.4
 """How near two turns must be, by the mean of their tokens' codes, to be about one subject. On the lives of
 `benchmarks.currency`, .3 and .5 are worse by 3 and 9 points."""
-SAME = 0.6
-"""How near they must be for the newer to take the other's place, so that a hit says so."""
 WITHIN = 0.5
 """The least of the best one's total that a newer turn on its subject must have to come before it."""
+_TELLERS = frozenset(split_words("said asked told"))  # how facts begin, whatever they are about
 _PAST = re.compile(
     r"\b(?:used? to|formerly|previous(?:ly)?|in the past|back then|at first|original(?:ly)?|initial(?:ly)?|earlier|"
     r"before|old(?:er|est)?|history|over time|changed?|long ago|no longer|once|first time)\b",
@@ -126,28 +119,32 @@ def order_current(
     Only what the same author said in another session counts, as a statement: what comes later in one sitting goes on
     with it, and does not correct it.
     """
-    spoken = [
-        at
-        for at in order[:COMPARED]
-        if candidates[at].parent is not None
-        and (content := contents[candidates[at].row]).codes
-        and not read_text(content.text).question
-    ]
-    if len(spoken) < 2:
+    told = [at for at in order[:COMPARED] if candidates[at].parent is not None]
+    best = next((at for at in told if _states(contents[candidates[at].row])), None)
+    if best is None:
         return order, {}
-    near = _measure_nearness([contents[candidates[at].row].codes or b"" for at in spoken])
-    successors = _find_successors(spoken, near, candidates)
-    wants_past = asks_for_past(query)
-    if not wants_past and not asks_for_present(query):
-        return order, successors
-    best = spoken[0]
-    same = [
+    own, least = candidates[best], WITHIN * totals[best]
+    others = [
         at
-        for at, nearness in zip(spoken, near[0].tolist(), strict=True)
-        if nearness >= SUBJECT and totals[at] >= WITHIN * totals[best] and _are_apart(candidates[at], candidates[best])
+        for at in told
+        if totals[at] >= least
+        and (other := candidates[at]).parent != own.parent
+        and other.author == own.author
+        and _states(contents[other.row])
     ]
-    choose = min if wants_past else max
-    first = choose([best, *same], key=lambda at: candidates[at].created_at)
+    if not others:
+        return order, {}
+    near = _measure_nearness([contents[candidates[at].row].codes or b"" for at in (best, *others)])
+    same = [best, *(at for at, nearness in zip(others, near, strict=True) if nearness >= SUBJECT)]
+    if len(same) < 2:
+        return order, {}
+    newest = max(same, key=lambda at: (candidates[at].created_at, candidates[at].position is None))  # facts say it best
+    successors = _find_successors(same, newest, frozenset(split_words(query)), candidates, contents)
+    first = best
+    if asks_for_past(query):
+        first = min(same, key=lambda at: candidates[at].created_at)
+    elif asks_for_present(query):
+        first = newest
     return ([first, *(at for at in order if at != first)] if first != best else order), successors
 
 
@@ -164,30 +161,39 @@ def name_successors(
     )
 
 
-def _are_apart(one: Candidate, other: Candidate) -> bool:
-    """Whether both were said by the same author, in two sessions."""
-    return one.author == other.author and one.parent != other.parent
+def _states(content: Content) -> bool:
+    """Whether a text states something rather than asks, and can be compared."""
+    return bool(content.codes) and not read_text(content.text).question
 
 
-def _find_successors(spoken: Sequence[int], near: Floats, candidates: Sequence[Candidate]) -> dict[int, int]:
-    """Return the newest of those that say the same as each, for those that have one."""
-    successors: dict[int, int] = {}
-    for one, other in zip(*(near >= SAME).nonzero(), strict=True):
-        at, later = spoken[one], spoken[other]
-        if _are_apart(candidates[later], candidates[at]):
-            newest = candidates[successors.get(at, at)].created_at
-            if candidates[later].created_at > newest:
-                successors[at] = later
+def _find_successors(
+    same: Sequence[int],
+    newest: int,
+    asked: frozenset[str],
+    candidates: Sequence[Candidate],
+    contents: Mapping[int, Content],
+) -> dict[int, int]:
+    """Return the newest of those on one subject for each before it that speaks of the same: with a word that is asked
+    for, or with two words, in common. Nearness alone would mark what is only alike.
+    """
+    later = candidates[newest]
+    words = read_text(contents[later.row].text).words - _TELLERS - frozenset(split_words(later.author))
+    successors = {}
+    for at in same:
+        shared = words & read_text(contents[candidates[at].row].text).words
+        if candidates[at].parent != later.parent and (len(shared) >= FEWEST or shared & asked):
+            successors[at] = newest
     return successors
 
 
-def _measure_nearness(codes: Sequence[bytes]) -> Floats:
-    """Return how near each text is to each: the cosine of the means of their tokens' codes."""
+def _measure_nearness(codes: Sequence[bytes]) -> list[float]:
+    """Return how near each text after the first is to it: the cosine of the means of their tokens' codes."""
     import numpy as np
 
     from ..embed.token_codes import decode, load_projection
 
     numbers, lengths = decode(codes)
-    sums = np.add.reduceat(numbers.astype(np.float32), np.cumsum(lengths) - lengths) * load_projection().steps
-    sums /= np.sqrt(np.einsum("ij,ij->i", sums, sums))[:, None] + np.float32(1e-12)
-    return sums @ sums.T
+    sums = np.add.reduceat(numbers, lengths.cumsum() - lengths, dtype=np.float32) * load_projection().steps
+    sizes = np.sqrt(np.einsum("ij,ij->i", sums, sums))
+    cosines: list[float] = ((sums @ sums[0]) / (sizes * sizes[0] + np.float32(1e-12)))[1:].tolist()
+    return cosines

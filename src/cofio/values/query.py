@@ -200,10 +200,10 @@ class Hit:
     """The probability that the record is relevant, from 0 to 1, which can be compared between queries."""
     why: Why
     superseded_by: str | None = None
-    """The id of a newer record, by the same author in another session, that says otherwise or again what this one says;
-    known where the newest is asked for (`Query.current`)."""
+    """The id of what the same author said later, in another session, on the subject of this hit and of the query;
+    looked for with `Query.current`. A hint, by nearness and words: both are hits."""
     superseded_at: datetime | None = None
-    """When that was said: what it says holds since then."""
+    """When that was said, and holds since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
