@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..embed import TokenEmbedder
 from ..engine.calibration import estimate_whole
 from ..engine.engine import Engine
 from ..engine.ranking import is_about_asker
@@ -18,6 +19,7 @@ EACH = 6  # how many of the facts, and of the messages, that an episode is found
 BEST_MESSAGE = (1, EACH)  # but where no least cosine is asked for, only the best of the messages does
 FACT_FLOOR = 0.25  # the relevance that a fact needs to be shown with its episode, which was found already
 PART_FLOOR = 0.1  # of the store's floor: what a message or a fact must reach to speak for its episode
+FEW_FACTS = 3  # below which an episode shows those beside what it was found by, too
 BESIDE = 3  # episodes that are given where the first answers, however likely the others are
 AT_ONCE = 150  # sessions that are named in one filter
 
@@ -61,7 +63,7 @@ def search_episodes(engine: Engine, home: Scope, query: MemoryQuery) -> Answer:
     asker = find_asker(engine, home, query.text)
     settings = engine.settings
     # Whether there is an answer is decided below, by the episode; here, only what can be no part of one is left out.
-    is_decided = query.floor is not None or settings.fusion == "rrf"
+    is_decided = query.floor is not None or not _compares_tokens(engine, query)
     part = query if is_decided else replace(query, floor=PART_FLOOR * settings.floor)
     page = _search(engine, home, (Kind.EPISODE, Kind.FACT, Kind.TURN), part, each=each, asker=asker, current=True)
     groups: dict[str, list[Hit]] = {}
@@ -97,7 +99,7 @@ def _add_facts(engine: Engine, home: Scope, episodes: Sequence[MemoryHit], group
     anchors = {
         each.record.id: part
         for each in episodes
-        if len(each.facts) < EACH
+        if len(each.facts) < FEW_FACTS
         and (part := next((hit for hit in groups[each.record.id] if hit.record.kind is not Kind.EPISODE), None))
     }
     if not anchors:
@@ -180,6 +182,14 @@ def find_asker(engine: Engine, home: Scope, question: str) -> tuple[str, ...]:
 def _is_near(hits: Sequence[Hit], radius: float | None) -> bool:
     cosines = [hit.why.semantic.score for hit in hits if hit.why.semantic is not None]
     return radius is None or not cosines or max(cosines) >= radius
+
+
+def _compares_tokens(engine: Engine, query: MemoryQuery) -> bool:
+    """Whether scores tell enough to hold the floor against a whole episode: others are high where nothing answers."""
+    settings = engine.settings
+    if query.mode == "keyword" or not settings.token_codes or settings.fusion == "rrf":
+        return False
+    return isinstance(engine.embedder(), TokenEmbedder)
 
 
 def _is_fact(hit: Hit, floor: float) -> bool:
