@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.engine.calibration import CALIBRATION, MANY, estimate_relevance, make_monotone
+from cofio.engine.calibration import CALIBRATION, MANY, estimate_relevance, estimate_whole, make_monotone
 from cofio.engine.features import Features
 from cofio.engine.weights import WEIGHTS, Evidence
 
@@ -33,6 +33,13 @@ def test_what_is_in_order_stays_as_it_is(given_chances: list[float]) -> None:
 def test_neighbours_out_of_order_share_their_mean() -> None:
     assert make_monotone([0.2, 0.4, 0.1]) == pytest.approx([0.3, 0.3, 0.1])
     assert make_monotone([0.1, 0.2, 0.6]) == pytest.approx([0.3, 0.3, 0.3])
+
+
+@given(chance=st.floats(0, 1), other=st.floats(0, 1))
+def test_a_whole_is_at_least_as_likely_as_its_best_part_and_keeps_the_order(chance: float, other: float) -> None:
+    assert chance <= estimate_whole(chance) <= 1
+    low, high = sorted((chance, other))
+    assert estimate_whole(low) <= estimate_whole(high)
 
 
 def describe(cover: float, cosine: float | None, likeness: float | None = None) -> Features:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.backends.search_interface import Content
-from cofio.engine.currency import asks_for_past, order_alike
+from cofio.backends.search_interface import Candidate, Content
+from cofio.engine.currency import asks_for_past, asks_for_present, order_alike, order_current
 
 
 def arrange(query: str, *said: tuple[str, int]) -> list[int]:
@@ -68,3 +68,57 @@ def test_a_question_about_the_past_is_recognised(query: str, past: bool) -> None
 @given(said=st.lists(st.tuples(st.sampled_from([OLD[0], NEW[0], OTHER[0], "", "x"]), st.integers(0, 5)), max_size=8))
 def test_nobody_is_lost_or_named_twice(said: list[tuple[str, int]]) -> None:
     assert sorted(arrange("coffee", *said)) == list(range(len(said)))
+
+
+COFFEE, RENT = bytes([0x17] * 32), bytes([0x91] * 32)  # the codes of a token of each subject
+DAY = 24 * 3600 * 1_000_000
+
+
+def arrange_lives(query: str, *said: tuple[str, int, bytes], author: str = "Tess") -> tuple[list[int], dict[int, int]]:
+    """The order of turns that come best first, each with its text, its day and codes, and a session for each day."""
+    candidates = [
+        Candidate(row=at, id=f"r{at}", parent=f"s{day}", position=at, author=author, created_at=day * DAY)
+        for at, (_, day, _) in enumerate(said)
+    ]
+    contents = {at: Content(text, day * DAY, codes) for at, (text, day, codes) in enumerate(said)}
+    totals = [1.0 - 0.1 * at for at in range(len(said))]
+    return order_current(list(range(len(said))), totals, query, candidates, contents)
+
+
+FIVE = ("five coffees a day", 1, COFFEE)
+ONE = ("down to one coffee, the doctor says", 2, COFFEE)
+FLAT = ("the flat costs 800", 3, RENT)
+
+
+def test_what_a_user_said_last_on_a_subject_comes_first_though_in_other_words() -> None:
+    assert arrange_lives("how much coffee does she drink", FIVE, FLAT, ONE) == ([2, 0, 1], {0: 2})
+    assert arrange_lives("how much coffee does she drink", ONE, FLAT, FIVE) == ([0, 1, 2], {2: 0})
+
+
+def test_who_asks_for_the_past_of_a_life_gets_the_oldest_first_and_is_told_that_there_is_a_newer() -> None:
+    assert arrange_lives("how much coffee did she use to drink", ONE, FLAT, FIVE) == ([2, 0, 1], {2: 0})
+    assert arrange_lives("what coffee did she drink", ONE, FIVE) == ([0, 1], {1: 0})
+
+
+def test_a_sitting_a_question_and_another_speaker_correct_nobody() -> None:
+    same_day = ("one espresso", 1, COFFEE)
+    assert arrange_lives("coffee", FIVE, same_day) == ([0, 1], {})
+    assert arrange_lives("coffee", FIVE, ("one espresso?", 2, COFFEE)) == ([0, 1], {})
+    assert arrange_lives("coffee", FIVE, ("one espresso", 2, b"")) == ([0, 1], {})
+    assert arrange_lives("coffee") == ([], {})
+
+
+def test_what_shares_no_word_comes_first_and_is_not_said_to_take_a_place() -> None:
+    before, after = ("spinning on mondays", 1, COFFEE), ("at the climbing hall", 2, COFFEE)
+    assert arrange_lives("what sport does she do", before, after) == ([1, 0], {})
+
+
+@pytest.mark.parametrize(
+    ("query", "present"),
+    [
+        ("where does she work", True), ("where did she work", False), ("where is he now, he was in Oslo", True),
+        ("what was her rent before", False), ("what happened in May 2021", False), ("her rent", True),
+    ],
+)  # fmt: skip
+def test_a_question_about_the_present_is_recognised(query: str, present: bool) -> None:
+    assert asks_for_present(query) is present

@@ -93,6 +93,20 @@ export interface ContentItem {
   extras?: Record<string, unknown> | null;
 }
 
+/** What a model should know of a user before it answers. */
+export interface ContextRequest {
+  /** The app whose memory it is. Nothing is ever seen from another. By default "default". */
+  app_id?: Name;
+  /** The project of the app. Nothing is ever seen from another. By default "default". */
+  project_id?: Name;
+  /** The user whose memory it is: their `sender_id`. */
+  user_id: Name;
+  /** What is asked, if something is, in plain words. By default "". */
+  query?: string;
+  /** The tokens that the text may cost. By default 1000. */
+  budget?: number;
+}
+
 /** How much was forgotten. */
 export interface DeleteData {
   /** What was said, in order. */
@@ -497,7 +511,7 @@ export interface IndexHealth {
 
 /** A text to put into an agent's context. */
 export interface InjectionData {
-  /** The memories as a block of data, between two tags; empty when there are none. */
+  /** The memories as a block between two tags; without any it is empty, and that of a context says so. */
   text: string;
   /** What the text costs a model: a token for four letters of English, or for one of another script. */
   tokens: number;
@@ -836,6 +850,10 @@ export interface SearchAtomicFactItem {
   content: string;
   /** How well it answers, from 0 to 1; it orders the hits of one answer. */
   score: number;
+  /** The id of the fact or message of the user that says something newer on this; if any. By default "". */
+  superseded_by?: string;
+  /** When that was said; only with `superseded_by`. By default "". */
+  current_since?: string;
 }
 
 /** The hits of a search, by kind. */
@@ -1326,6 +1344,7 @@ export interface Calls {
   quiesce: { request: Record<string, never>; response: QuiesceData };
   brief: { request: BriefRequest; response: InjectionData };
   recall: { request: RecallRequest; response: InjectionData };
+  context: { request: ContextRequest; response: InjectionData };
   add_document: { request: UploadRequest; response: DocumentData };
   list_documents: { request: ListDocumentsParameters; response: DocumentPage };
   get_document: { request: GetDocumentParameters; response: DocumentDetail };
@@ -1363,6 +1382,7 @@ export const ROUTES: Record<keyof Calls, CallRoute> = {
   quiesce: { method: "POST", path: "/api/v2/cascade/quiesce", body: "none", answer: "json" },
   brief: { method: "POST", path: "/api/v2/memory/brief", body: "json", answer: "enveloped" },
   recall: { method: "POST", path: "/api/v2/memory/recall", body: "json", answer: "enveloped" },
+  context: { method: "POST", path: "/api/v2/memory/context", body: "json", answer: "enveloped" },
   add_document: { method: "POST", path: "/api/v2/knowledge/documents", body: "form", answer: "enveloped" },
   list_documents: { method: "GET", path: "/api/v2/knowledge/documents", body: "none", answer: "enveloped" },
   get_document: { method: "GET", path: "/api/v2/knowledge/documents/{doc_id}", body: "none", answer: "enveloped" },

@@ -9,22 +9,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import PurePath
 
 from ..engine.engine import Engine
 from ..text.fence import strip_tagged_lines
-from ..text.tokenizer import find_snippet, split_query, split_words
+from ..text.tokenizer import split_query, split_words
 from ..values.query import Hit, Query
 from ..values.records import Kind, Record, Scope, check_text
 from .injections import (
-    LONGEST_LINE,
     Injection,
     MemoryLine,
-    are_alike,
     build_injection,
     check_budget,
-    render_line,
+    is_question,
+    merge_echoes,
+    render_snippet,
     unwrap,
 )
 from .prompt_words import PromptWords
@@ -69,7 +68,7 @@ def recall(engine: Engine, prompt: str, scopes: Sequence[Scope], *, session: str
     asked = PromptWords(words)
     sought = asked.expand(text)
     hits = [hit for scope in scopes for hit in _search(engine, sought, scope) if not view.has(hit.record)]
-    fresh = _merge_echoes(_choose(hits, asked), _list_shown_words(engine, view))
+    fresh = merge_echoes(_choose(hits, asked), _list_shown_words(engine, view))
     return _show(shown, fresh[:MOST_HITS], budget)
 
 
@@ -95,8 +94,8 @@ def recall_file(engine: Engine, path: str, scopes: Sequence[Scope], *, session: 
         )
         if named.search(f"{hit.record.title} {hit.record.text}") and not view.has(hit.record)
     ]
-    lines = [_render(record, split_query(name)) for record in records]
-    fresh = _merge_echoes(lines, _list_shown_words(engine, view))
+    lines = [render_snippet(record, split_query(name)) for record in records]
+    fresh = merge_echoes(lines, _list_shown_words(engine, view))
     return _show(shown, fresh[:_FILE_HITS], budget)
 
 
@@ -119,25 +118,12 @@ def _show(shown: ShownRecords, lines: Sequence[MemoryLine], budget: int) -> Inje
 
 def _choose(hits: Iterable[Hit], asked: PromptWords) -> list[MemoryLine]:
     """The lines of the memories whose words tell enough, those that tell the most first."""
-    hits = [hit for hit in hits if not _is_question(hit.record)]
-    lines = [_render(hit.record, asked.words) for hit in hits]
+    hits = [hit for hit in hits if not is_question(hit.record)]
+    lines = [render_snippet(hit.record, asked.words) for hit in hits]
     told = asked.weigh([split_words(line.text) for line in lines])
     floor = max(FLOOR, SHARE * asked.total, NEAR * max(told, default=0.0))
     order = sorted(range(len(hits)), key=lambda at: (-told[at], -hits[at].score))
     return [lines[at] for at in order if told[at] >= floor]
-
-
-def _is_question(record: Record) -> bool:
-    """Whether a memory only asks: what was answered is another."""
-    is_users = isinstance(record.data, dict) and record.data.get("role") == "user"
-    return is_users and record.text.rstrip().endswith("?")
-
-
-def _render(record: Record, words: Sequence[str]) -> MemoryLine:
-    text = unwrap(record.text or record.title)
-    if record.title and record.title not in text[: len(record.title) + 20]:
-        text = f"{record.title}: {text}"
-    return render_line(record, find_snippet(text, tuple(words), LONGEST_LINE))
 
 
 def _prepare(prompt: str) -> str:
@@ -148,25 +134,6 @@ def _prepare(prompt: str) -> str:
 
 def _search(engine: Engine, text: str, scope: Scope) -> Iterable[Hit]:
     return engine.search(Query(text, scope=scope, kinds=KINDS, mode="keyword", limit=_CANDIDATES, floor=0.0))
-
-
-def _merge_echoes(lines: Iterable[MemoryLine], shown: Sequence[set[str]]) -> list[MemoryLine]:
-    """The lines that say something new: less those with the words of what was shown, or of a line before them.
-
-    A message is also a fact, and is kept by all who heard it.
-    """
-    merged: list[tuple[set[str], MemoryLine]] = []
-    for line in lines:
-        words = set(split_query(line.text))
-        if any(are_alike(words, known) for known in shown):
-            continue
-        for at, (known, first) in enumerate(merged):
-            if are_alike(words, known):
-                merged[at] = known, replace(first, echoes=(*first.echoes, line.record))
-                break
-        else:
-            merged.append((words, line))
-    return [line for _, line in merged]
 
 
 def _list_shown_words(engine: Engine, view: SessionView) -> list[set[str]]:

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from ..embed import TokenEmbedder
+from ..engine.calibration import estimate_whole
 from ..engine.engine import Engine
 from ..engine.ranking import is_about_asker
-from ..values.query import MAX_LIST, AllOf, Filter, Hit, Mode, Page, Query, Where
+from ..engine.search import FURTHER
+from ..values.query import MAX_LIST, AllOf, Filter, Hit, Mode, Page, Query, Where, Why
 from ..values.records import Kind, Record, Scope
-from .projects import Project
+from .message_records import fields
+from .projects import Project, public_id
 
 EACH = 6  # how many of the facts, and of the messages, that an episode is found by count
 BEST_MESSAGE = (1, EACH)  # but where no least cosine is asked for, only the best of the messages does
 FACT_FLOOR = 0.25  # the relevance that a fact needs to be shown with its episode, which was found already
+PART_FLOOR = 0.1  # of the store's floor: what a message or a fact must reach to speak for its episode
+FEW_FACTS = 3  # below which an episode shows those beside what it was found by, too
+LIKELY = 0.4  # the score of its best part from which on that is taken for the answer itself
+BESIDE = 3  # episodes that are given where the first answers, however likely the others are
 AT_ONCE = 150  # sessions that are named in one filter
 
 
@@ -53,8 +61,12 @@ class Answer:
 def search_episodes(engine: Engine, home: Scope, query: MemoryQuery) -> Answer:
     """A user's episodes. Each is as good as the best of itself, its facts and its messages."""
     each = BEST_MESSAGE if query.radius is None else EACH
-    asker = _find_asker(engine, home, query)
-    page = _search(engine, home, (Kind.EPISODE, Kind.FACT, Kind.TURN), query, each=each, asker=asker)
+    asker = find_asker(engine, home, query.text)
+    settings = engine.settings
+    # Whether there is an answer is decided below, by the episode; here, only what can be no part of one is left out.
+    is_decided = query.floor is not None or not _compares_tokens(engine, query)
+    part = query if is_decided else replace(query, floor=PART_FLOOR * settings.floor)
+    page = _search(engine, home, (Kind.EPISODE, Kind.FACT, Kind.TURN), part, each=each, asker=asker, current=True)
     groups: dict[str, list[Hit]] = {}
     for hit in page:
         of = hit.record.id if hit.record.kind is Kind.EPISODE else hit.record.parent
@@ -62,13 +74,48 @@ def search_episodes(engine: Engine, home: Scope, query: MemoryQuery) -> Answer:
             groups.setdefault(of, []).append(hit)
     near = {episode: hits for episode, hits in groups.items() if _is_near(hits, query.radius)}
     episodes = _load_episodes(engine, near)
+    records = {hit.record.id: hit.record for hit in page}
     found: list[MemoryHit] = []
     least = FACT_FLOOR if engine.settings.floor else 0.0
     for episode, hits in near.items():
         if episode in episodes:
-            facts = [hit for hit in hits if hit.record.kind is Kind.FACT and _is_relevant(hit, least)]
+            facts = [_name_successor(hit, records) for hit in hits if _is_fact(hit, least)]
             found.append(MemoryHit(episodes[episode], hits[0].score, facts))
+    if found and settings.fusion != "rrf":
+        found[0].score = round(estimate_whole(found[0].score), 4)
+    if found and not is_decided:
+        if found[0].score < settings.floor:
+            return Answer([], page.degraded, is_near=True)
+        least = FURTHER * settings.floor
+        found = [hit for place, hit in enumerate(found) if place < BESIDE or hit.score >= least]
+        _add_facts(engine, home, found[:BESIDE], near)
     return Answer(found, page.degraded, bool(page.near))
+
+
+def _add_facts(engine: Engine, home: Scope, episodes: Sequence[MemoryHit], groups: Mapping[str, Sequence[Hit]]) -> None:
+    """Show with episodes, beside the few facts that are hits, those that were said next to what each was found by, if
+    that is not likely to be the answer itself.
+
+    An answer often stands beside the words that find it: in the reply to a question, or a sentence further on.
+    """
+    anchors = {
+        each.record.id: part
+        for each in episodes
+        if len(each.facts) < FEW_FACTS
+        and groups[each.record.id][0].score < LIKELY
+        and (part := next((hit for hit in groups[each.record.id] if hit.record.kind is not Kind.EPISODE), None))
+    }
+    if not anchors:
+        return
+    below = Where("parent", "in", tuple(anchors))
+    facts = engine.list(home, exact=True, kinds=(Kind.FACT,), filter=below, limit=MAX_LIST, newest=False)
+    for each in episodes:
+        anchor = anchors.get(each.record.id)
+        if anchor is not None:
+            shown = {hit.record.id for hit in each.facts}
+            others = [fact for fact in facts if fact.parent == each.record.id and fact.id not in shown]
+            others.sort(key=lambda fact: abs(fact.created_at - anchor.record.created_at))
+            each.facts += [Hit(record=fact, score=0.0, why=Why()) for fact in others[: EACH - len(each.facts)]]
 
 
 def search_agent(engine: Engine, home: Scope, kind: Kind, query: MemoryQuery) -> Answer:
@@ -114,18 +161,19 @@ def _search(
     query: MemoryQuery,
     each: int | tuple[int, int] | None = None,
     asker: tuple[str, ...] = (),
+    current: bool = False,
 ) -> Page:
     return engine.search(
         Query(
             query.text, scope=home, exact=True, kinds=kinds, filter=query.filter, mode=query.mode, limit=query.limit,
-            each=each, floor=query.floor, asker=asker,
+            each=each, floor=query.floor, asker=asker, current=current,
         )
     )  # fmt: skip
 
 
-def _find_asker(engine: Engine, home: Scope, query: MemoryQuery) -> tuple[str, ...]:
+def find_asker(engine: Engine, home: Scope, question: str) -> tuple[str, ...]:
     """Return the names that a user is known by as an author, if the question speaks of them: the newest, and the id."""
-    if not is_about_asker(query.text):
+    if not is_about_asker(question):
         return ()
     user = home.names[-1]
     latest = engine.headings(
@@ -137,6 +185,27 @@ def _find_asker(engine: Engine, home: Scope, query: MemoryQuery) -> tuple[str, .
 def _is_near(hits: Sequence[Hit], radius: float | None) -> bool:
     cosines = [hit.why.semantic.score for hit in hits if hit.why.semantic is not None]
     return radius is None or not cosines or max(cosines) >= radius
+
+
+def _compares_tokens(engine: Engine, query: MemoryQuery) -> bool:
+    """Whether scores tell enough to hold the floor against a whole episode: others are high where nothing answers."""
+    settings = engine.settings
+    if query.mode == "keyword" or not settings.token_codes or settings.fusion == "rrf":
+        return False
+    return isinstance(engine.embedder(), TokenEmbedder)
+
+
+def _is_fact(hit: Hit, floor: float) -> bool:
+    return hit.record.kind is Kind.FACT and _is_relevant(hit, floor)
+
+
+def _name_successor(hit: Hit, records: Mapping[str, Record]) -> Hit:
+    """A hit with the name by which clients know what says something newer; with none where that is no hit itself."""
+    later = records.get(hit.superseded_by or "")
+    if later is None:
+        return hit if hit.superseded_by is None else replace(hit, superseded_by=None, superseded_at=None)
+    is_fact = later.kind is Kind.FACT
+    return replace(hit, superseded_by=public_id(later) if is_fact else str(fields(later).get("message_id", later.id)))
 
 
 def _is_relevant(hit: Hit, floor: float) -> bool:

@@ -17,6 +17,10 @@ CONTEXT: Final = ("session_id", STRETCH_TYPE, STRETCH_ID, "at", "senders")
 
 PROFILE_ITEMS: Final = "explicit_info"
 """What is known of a user, in sentences."""
+PROFILE_ENDINGS: Final = "ended_info"
+"""What no longer holds of a user."""
+PROFILE_INSTRUCTIONS: Final = "instructions"
+"""What a user has asked of the assistant, in their words, the newest first."""
 
 INTENT: Final = "task_intent"
 INSIGHT: Final = "key_insight"

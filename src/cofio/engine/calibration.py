@@ -30,6 +30,14 @@ development set (2 to 53 % without it), and a question about something else stil
 no tokens, the constants above are high already.
 """
 
+WHOLE, WHOLE_ODDS = 2.4, 1.5
+"""What the logarithm of the odds of the best part becomes for the whole.
+
+Fitted on the first session that is found for 300 questions of LoCoMo and 142 of BEAM, and for the same questions asked
+of another conversation, which count a fifth: of those whose best turn had .1 to .2, .2 to .3 and .3 to .4, 70 %, 68 %
+and 78 % held the answer somewhere.
+"""
+
 
 def list_signals(features: Features, totals: Sequence[float]) -> dict[str, Sequence[float]]:
     """Return what is known of each candidate that says something of its relevance, whatever the query.
@@ -57,6 +65,16 @@ def estimate_relevance(
         if name:
             sums = [total + factor * value for total, value in zip(sums, signals[name], strict=True)]
     return [1 / (1 + math.exp(-total)) for total in sums]
+
+
+def estimate_whole(chance: float) -> float:
+    """Return the probability that a whole answers, as a session, which is the first hit by the best of its parts.
+
+    That the very part answers is less likely: often it is the turn beside it. Of those that come after the first, what
+    their best part has is right as it is.
+    """
+    odds = math.log(max(chance, 1e-9) / max(1 - chance, 1e-9))
+    return max(chance, 1 / (1 + math.exp(-(WHOLE + WHOLE_ODDS * odds))))
 
 
 def make_monotone(chances: Sequence[float]) -> list[float]:

@@ -18,7 +18,7 @@ from ..values.query import Bounds, Hit, Page, Query, SearchReport, Signal, Why
 from ..values.records import Draft, Record, Similar
 from . import ranking
 from .calibration import estimate_relevance, make_monotone
-from .currency import order_alike
+from .currency import name_successors, order_alike, order_current
 from .features import Features, find_positions, get_day, measure_features
 from .fresh_vectors import MOST
 from .language_hint import suggest_model
@@ -120,6 +120,9 @@ def search(
     order = sorted(range(len(features.rows)), key=lambda at: (ranked.total[at], features.rows[at]), reverse=True)
     order = order_alike(order, ranked.total, query.text, get_day(query), features.rows, contents)
     chances = make_monotone([ranked.chance[at] for at in order])
+    successors: dict[int, int] = {}
+    if query.current:  # what takes the place of another takes its probability, too
+        order, successors = order_current(order, ranked.total, query.text, list(found.rows.values()), contents)
     passing = _count_passing(chances, floor, is_given=query.floor is not None)
     problems += _describe_backlog(found.backlog, query) + suggest_model(query.text, wanted.embedder, found)
     first = _pick_first(order[:passing], query, list(found.rows.values()))
@@ -128,6 +131,8 @@ def search(
     scores = [ranked.total[at] for at in order] if ranked.is_by_ranks else [round(chance, 4) for chance in chances]
     score_of = dict(zip(order, scores, strict=True))
     hits = _make_hits(searcher, first or near, found, features, ranked, score_of, asked)
+    if successors:
+        hits = name_successors(hits, successors, list(found.rows.values()))
     return Page(
         hits=hits if first else (),
         near=hits if near else (),

@@ -1,4 +1,5 @@
-"""What an agent of any host is told unasked: a digest when a session begins, a few memories at a prompt."""
+"""What an agent of any host is told unasked: a digest when a session begins, a few memories at a prompt, and what is
+known of its user."""
 
 from __future__ import annotations
 
@@ -11,6 +12,9 @@ from ..capture.injections import Injection
 from ..capture.recall import BUDGET as PROMPT_BUDGET
 from ..capture.recall import recall, restart
 from ..capture.repositories import find_repository, user_scope
+from ..capture.user_context import BUDGET as CONTEXT_BUDGET
+from ..capture.user_context import build_context
+from ..conversations.projects import Project
 from ..engine.engine import Engine
 from ..values.errors import Invalid
 from ..values.records import Scope
@@ -29,6 +33,7 @@ class AgentMemory:
             raise Invalid("engine", f"expected an Engine, got {type(engine).__name__}")
         self._engine = engine
         self._scopes = [scope] if personal is None else [scope, personal]
+        self._homes = self._scopes
 
     @classmethod
     def for_folder(cls, engine: Engine, folder: str | PathLike[str]) -> AgentMemory:
@@ -37,7 +42,19 @@ class AgentMemory:
         Raises:
             Invalid: the folder cannot be one.
         """
-        return cls(engine, find_repository(Path(folder).absolute()).scope, personal=user_scope())
+        repository = find_repository(Path(folder).absolute())
+        memory = cls(engine, repository.scope, personal=user_scope())
+        memory._homes = [repository.user_scope, user_scope()]  # of a repository, others may have profiles, too
+        return memory
+
+    @classmethod
+    def for_user(cls, engine: Engine, user: str, *, app: str = "default", project: str = "default") -> AgentMemory:
+        """The memory of one user of conversations, as REST keeps it: their profile, and what they and others said.
+
+        Raises:
+            Invalid: the user, the app or the project cannot be one.
+        """
+        return cls(engine, Project(app=app, name=project).owner("user", user))
 
     def brief(self, budget: int = DIGEST_BUDGET, *, session: str | None = None) -> Injection:
         """What is of use before anything was asked, within a budget of tokens: how the last sessions ended, decisions,
@@ -58,6 +75,17 @@ class AgentMemory:
             Unavailable: the store cannot be read, or the session not be noted.
         """
         return recall(self._engine, prompt, self._scopes, session=session, budget=budget)
+
+    def context(self, query: str = "", budget: int = CONTEXT_BUDGET) -> Injection:
+        """What a model should know of its user, within a budget of tokens: what they have asked of the assistant, in
+        their words, what is known of them, and what answers the query, if there is one. When there is nothing to tell,
+        the block says so.
+
+        Raises:
+            Invalid: the query or the budget cannot be one.
+            Unavailable: the store cannot be read.
+        """
+        return build_context(self._engine, self._homes, query=query, budget=budget)
 
     def restart(self, session: str) -> None:
         """Let a session be told again what it has lost, as when its messages were compacted."""

@@ -131,6 +131,9 @@ class Query:
     """Who asks, by the author of their turns: of several names any may be it. I, me and my in the text mean them."""
     asked_at: datetime | None = field(default=None, kw_only=True)
     """When it is asked, which yesterday or last week in the text is counted from; None for now."""
+    current: bool = field(default=False, kw_only=True)
+    """Whether of what one author said on one subject in several sessions the newest comes first, though in other words:
+    for the memory of one user, whose life goes on. Not where the past is asked for."""
 
     def __post_init__(self) -> None:
         check_text("query", self.text, MAX_QUERY)
@@ -152,6 +155,7 @@ class Query:
             check_text("asker", name, MAX_AUTHOR)
         if self.asked_at is not None:
             check_time("asked_at", self.asked_at)
+        check_bool("current", self.current)
 
     @property
     def askers(self) -> tuple[str, ...]:
@@ -195,6 +199,11 @@ class Hit:
     score: float
     """The probability that the record is relevant, from 0 to 1, which can be compared between queries."""
     why: Why
+    superseded_by: str | None = None
+    """The id of what the same author said later, in another session, on the subject of this hit and of the query;
+    looked for with `Query.current`. A hint, by nearness and words: both are hits."""
+    superseded_at: datetime | None = None
+    """When that was said, and holds since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio import Engine, Invalid, Kind, Scope
+from cofio.capture import user_scope
 from cofio.capture.injections import MemoryLine, build_injection
 from cofio.extract.rules.messages.recalled_text import strip_blocks
 from cofio.library import AgentMemory
 from cofio.text.fence import strip_tagged_lines
 from cofio.text.token_counts import count_tokens
+from cofio.values.records import Json
 
 from .conftest import PROMPT, RETRIES, SETTINGS, make_repository
 
@@ -75,6 +77,28 @@ def test_a_program_can_remind_its_agent_as_hooks_do(tmp_path: Path) -> None:
         assert RETRIES in memory.recall(PROMPT, "one").text
         assert memory.brief(session="two").records == digest.records
         assert not memory.recall(PROMPT, "two")
+
+
+@pytest.mark.requirement("budget.tokens", "place.repository")
+def test_a_program_can_tell_its_agent_what_is_known_of_one_user(tmp_path: Path) -> None:
+    clone = make_repository(tmp_path / "one", "git@git.example:team/uploader.git")
+    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+        memory = AgentMemory.for_user(engine, "ann", app="shop")
+        assert "nothing is known of the user yet" in memory.context().text
+        others = AgentMemory.for_user(engine, "bob", app="shop")._scopes[0]
+        for home, text in ((memory._scopes[0], "call me Sam"), (others, "call me Bob"), (user_scope(), "use tabs")):
+            data: Json = {"instructions": [{"text": text, "timestamp_ms": 1779967836000}]}
+            engine.put(home, "profile", kind=Kind.PROFILE, data=data)
+        engine.write(memory._scopes[0], text=RETRIES)
+        told = memory.context(PROMPT, budget=400)
+        assert RETRIES in told.text
+        assert "- 2026-05-28 call me Sam" in told.text
+        assert "Bob" not in told.text
+        assert told.tokens <= 400
+        assert "use tabs" in AgentMemory.for_folder(engine, clone).context().text
+        for query, budget in (("x" * 10_001, 100), ("\0", 100), ("", 49)):
+            with pytest.raises(Invalid):
+                memory.context(query, budget)
 
 
 @pytest.mark.requirement("prompt.once")

@@ -112,6 +112,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "replaces": ("issue 5", "a write may take the place of a chunk, under its id"),
     "resources": ("issue 5", "a chunk can be read as a resource"),
     "skill": ("seed 4", "the skill is served as a prompt and as a resource"),
+    "context": ("issue 21", "what is known of a user is a prompt and a resource, and wrong arguments are refused"),
     "fence": ("issue", "what was stored stands apart from what cofio says of it"),
     "secrets": ("seed 13", "what looks like a secret is not stored, unless the owner allows it"),
     "similar": ("promise 7", "a write says what says the same already, nearly the same, or something else"),

@@ -72,7 +72,7 @@ async def work(target: Any, mode: Literal["auto", "legacy"], version: str) -> No
         assert "JWT was chosen." in text(note.contents[0])
         with pytest.raises(MCPError):
             await client.read_resource("cofio://note/none")
-        assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["agent-memory"]
+        assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["agent-memory", "user-context"]
         prompt = await client.get_prompt("agent-memory")
         assert "search_context" in text(prompt.messages[0].content)
         deleted = await client.call_tool("delete_context", {"id": record_id})

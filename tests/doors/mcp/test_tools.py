@@ -17,6 +17,7 @@ from cofio.config.address import StoreAddress
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.structured import OUTPUTS
 from cofio.doors.mcp.tools import TOOLS
+from cofio.values.records import Json
 
 from .conftest import SETTINGS, Client, Pipes, Said, Tools
 
@@ -540,7 +541,9 @@ def test_chunks_can_be_read_as_resources(client: Client) -> None:
     tools = Tools(client)
     record_id = tools.write("Zebra / notes", "the *zebra*")
     templates = client.ask("resources/templates/list")["result"]["resourceTemplates"]
-    assert [template["uriTemplate"] for template in templates] == ["cofio://note/{id}"]
+    assert [template["uriTemplate"] for template in templates] == [
+        "cofio://note/{id}", "cofio://context/{user}", "cofio://context/{app}/{project}/{user}",
+    ]  # fmt: skip
     skill, note = client.ask("resources/list")["result"]["resources"]
     assert (skill["uri"], note["uri"], note["name"]) == ("cofio://skill", f"cofio://note/{record_id}", "Zebra / notes")
     (content,) = client.ask("resources/read", uri=note["uri"])["result"]["contents"]
@@ -574,7 +577,7 @@ def test_resources_come_in_pages(client: Client) -> None:
 
 @pytest.mark.requirement("skill")
 def test_the_skill_is_a_prompt_and_a_resource(client: Client) -> None:
-    (prompt,) = client.ask("prompts/list")["result"]["prompts"]
+    prompt, _ = client.ask("prompts/list")["result"]["prompts"]
     assert prompt["name"] == "agent-memory"
     (message,) = client.ask("prompts/get", name="agent-memory")["result"]["messages"]
     (content,) = client.ask("resources/read", uri="cofio://skill")["result"]["contents"]
@@ -582,6 +585,34 @@ def test_the_skill_is_a_prompt_and_a_resource(client: Client) -> None:
     assert message["content"]["text"] == content["text"]
     assert content["text"].startswith("---\nname: agent-memory\n")
     assert client.ask("prompts/get", name="nope")["error"]["code"] == -32602
+
+
+@pytest.mark.requirement("context", "fence")
+def test_what_is_known_of_a_user_is_a_prompt_and_a_resource(client: Client) -> None:
+    home = Scope("rest", "shop", "web", "user", "a b")
+    asked: Json = [{"text": "call me Sam", "topic": "called", "timestamp_ms": 1779967836000}]
+    client.memory.engine.put(home, "profile", kind=Kind.PROFILE, data={"instructions": asked})
+    _, prompt = client.ask("prompts/list")["result"]["prompts"]
+    assert (prompt["name"], prompt["arguments"][0]["required"]) == ("user-context", True)
+    arguments = {"user": "a b", "app": "shop", "project": "web", "budget": "200"}
+    (message,) = client.ask("prompts/get", name="user-context", arguments=arguments)["result"]["messages"]
+    (content,) = client.ask("resources/read", uri="cofio://context/shop/web/a%20b")["result"]["contents"]
+    assert "- 2026-05-28 call me Sam\n" in message["content"]["text"]
+    assert message["content"]["text"] == content["text"]
+    assert message["content"]["_meta"] == content["_meta"] == {"cofio/stored": True}
+    (other,) = client.ask("resources/read", uri="cofio://context/a%20b")["result"]["contents"]
+    assert "nothing is known of the user yet" in other["text"]
+    for wrong in (
+        {},
+        {"user": ""},
+        {"user": "a", "budget": "few"},
+        {"user": "a", "budget": "49"},
+        {"user": "a", "x": ""},
+    ):
+        error = client.ask("prompts/get", name="user-context", arguments=wrong)["error"]
+        assert error["code"] == -32602, wrong
+    for uri in ("cofio://context/", "cofio://context/a/b", "cofio://context/a/b/c/d", "cofio://context//b/c"):
+        assert "error" in client.ask("resources/read", uri=uri), uri
 
 
 @pytest.mark.requirement("secrets")

@@ -35,7 +35,7 @@ from ...conftest import BackendUnderTest
 from ...waiting import wait_for
 
 PREFIX, ALIAS = "/api/v2/memory", "/api/v1/memory"
-CALLS = ("add", "flush", "search", "get", "delete", "update", "brief", "recall", "jobs")
+CALLS = ("add", "flush", "search", "get", "delete", "update", "brief", "recall", "context", "jobs")
 T = 1779967836000
 """2026-05-28T11:30:36Z, which is a Thursday, in milliseconds."""
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -52,6 +52,7 @@ VALID: dict[str, Json] = {
     "update": {"id": "alice_ep_20260528_00000001", "subject": "A subject"},
     "brief": {},
     "recall": {"session_id": "s", "prompt": "Where does Alice climb?"},
+    "context": {"user_id": "alice", "query": "Where does Alice climb?"},
     "jobs": {},
 }
 """A body for each call that nothing is wrong with."""

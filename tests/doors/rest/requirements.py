@@ -289,6 +289,14 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "recall.fenced": ("issue 20", "what is recalled is fenced as data, and is not kept again when it comes back"),
     "recall.isolated": ("issue 20", "nothing of another app or project is recalled"),
     "recall.refused": ("issue 20", "a budget, a session or a prompt that cannot be one is refused with what to do"),
+    "context.order": (
+        "issue 21",
+        "POST memory/context tells what a user has asked of the assistant, word for word, then what is known of them,"
+        " then what answers the query, within its budget",
+    ),
+    "context.empty": ("issue 21", "a user of whom nothing is known has a block that says so"),
+    "context.isolated": ("issue 21", "nothing of another user, app or project is told"),
+    "context.fenced": ("issue 21", "no memory can end the block or pass for an instruction, and it is not kept again"),
     # Knowledge.
     "knowledge.versions": ("today knowledge", "every route is there under /api/v2 and under /api/v1"),
     "knowledge.add": ("today knowledge", "POST documents takes a form with a file and a title, and answers 201"),

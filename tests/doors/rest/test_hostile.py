@@ -36,6 +36,7 @@ FIELDS = {
     ],
     "brief": ["budget", "app_id", "project_id"],
     "recall": ["session_id", "prompt", "budget", "compacted", "app_id", "project_id"],
+    "context": ["user_id", "query", "budget", "app_id", "project_id"],
     "jobs": ["job_id", "status", "page", "page_size", "app_id", "project_id"],
 }  # fmt: skip
 IN_MESSAGE = ["sender_id", "sender_name", "role", "timestamp", "content", "tool_calls", "tool_call_id", "message_id"]

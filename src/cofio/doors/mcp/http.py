@@ -76,7 +76,7 @@ class Handlers:
         return types.ListPromptsResult.model_validate(self._surface.list_prompts())
 
     async def get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        work = partial(self._surface.get_prompt, params.name)
+        work = partial(self._surface.get_prompt, params.name, params.arguments or {})
         return types.GetPromptResult.model_validate(await self._run(context, "prompts/get", work))
 
     async def _run(

@@ -32,7 +32,10 @@ _JOINERS = "\u200c\u200d"  # within words of some scripts, and within emoji
 
 def render_hit(hit: Hit, *, everywhere: bool) -> str:
     """A hit of a search; with where it comes from when that may be any door."""
-    return f"### [score: {format_score(hit.score)}] {_render_chunk(hit.record, origin=everywhere)}"
+    newer = ""
+    if hit.superseded_by is not None and hit.superseded_at is not None:
+        newer = f"`{hit.superseded_by}`, {format_day(hit.superseded_at)}"
+    return f"### [score: {format_score(hit.score)}] {_render_chunk(hit.record, origin=everywhere, newer=newer)}"
 
 
 def render_record(record: Record, *, origin: bool = False) -> str:
@@ -159,7 +162,7 @@ def render_line(text: str) -> str:
     return "".join(each if each.isprintable() or each in _JOINERS else " " for each in text)
 
 
-def _render_chunk(record: Record, *, origin: bool) -> str:
+def _render_chunk(record: Record, *, origin: bool, newer: str = "") -> str:
     facts = {"id": f"`{record.id}`"}
     if record.author not in ("", AGENT):
         facts["agent"] = render_line(record.author)
@@ -171,6 +174,8 @@ def _render_chunk(record: Record, *, origin: bool) -> str:
         facts["said"] = format_day(record.created_at)
     else:
         facts["updated"] = format_day(record.updated_at)
+    if newer:
+        facts["superseded by"] = newer
     if origin:
         facts |= {"kind": record.kind, "scope": render_line(str(record.scope))}
     about = " | ".join(f"**{name}:** {fact}" for name, fact in facts.items())

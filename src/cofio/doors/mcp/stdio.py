@@ -61,7 +61,7 @@ class Server:
             "resources/templates/list": lambda _: surface.list_templates(),
             "resources/read": lambda params: surface.read_resource(_get_text(params, "uri")),
             "prompts/list": lambda _: surface.list_prompts(),
-            "prompts/get": lambda params: surface.get_prompt(_get_text(params, "name")),
+            "prompts/get": lambda params: surface.get_prompt(_get_text(params, "name"), _get_arguments(params)),
         }
         self._revision: str | None = None
         """The revision of the handshake."""
@@ -77,7 +77,7 @@ class Server:
         if method in ("initialize", "server/discover"):
             return Lane.INLINE
         self._memory.prepare()  # the client is being answered: now the memory may take the time that it needs
-        if method in ("resources/list", "resources/read"):
+        if method in ("resources/list", "resources/read", "prompts/get"):
             return Lane.READ
         if method != "tools/call":
             return Lane.INLINE
@@ -136,10 +136,7 @@ class Server:
             raise describe_error(error, method=method, stateless=self._stateless) from None
 
     def _call_tool(self, params: Params) -> dict[str, Json]:
-        arguments = params.get("arguments")
-        if not isinstance(arguments, dict | None):
-            raise RpcError(INVALID_PARAMS, "arguments is an object")
-        return self._surface.call_tool(_get_text(params, "name"), arguments or {})
+        return self._surface.call_tool(_get_text(params, "name"), _get_arguments(params))
 
 
 def _get_text(params: Params, name: str) -> str:
@@ -147,6 +144,13 @@ def _get_text(params: Params, name: str) -> str:
     if not isinstance(value, str):
         raise RpcError(INVALID_PARAMS, f"{name} is a string")
     return value
+
+
+def _get_arguments(params: Params) -> dict[str, Json]:
+    arguments = params.get("arguments")
+    if not isinstance(arguments, dict | None):
+        raise RpcError(INVALID_PARAMS, "arguments is an object")
+    return arguments or {}
 
 
 def _get_cursor(params: Params) -> str | None:

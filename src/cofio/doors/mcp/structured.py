@@ -50,6 +50,7 @@ def describe_hits(hits: Sequence[Hit]) -> list[Json]:
             "score": hit.score,
             "keyword": _describe_signal(hit.why.keyword),
             "semantic": _describe_signal(hit.why.semantic),
+            "superseded_by": hit.superseded_by,
         }
         for hit in hits
     ]
@@ -87,7 +88,7 @@ _SIGNAL: Schema = {
 OUTPUTS: dict[str, Schema] = {
     "search_context": _make_object(
         notice=_NOTICE,
-        hits=_make_list(_make_object(**_WHOLE, score=_NUMBER, keyword=_SIGNAL, semantic=_SIGNAL)),
+        hits=_make_list(_make_object(**_WHOLE, score=_NUMBER, keyword=_SIGNAL, semantic=_SIGNAL, superseded_by=_MAYBE)),
         left_off=_COUNT | {"description": "How many more hits did not fit into max_chars."},
         degraded=_MAYBE | {"description": "Why not everything could be searched; null when it could."},
     ),

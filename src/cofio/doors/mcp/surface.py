@@ -5,6 +5,7 @@ Each method gives a result as it stands on the wire; the transports add what the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
 from ... import __version__
@@ -13,7 +14,7 @@ from ...values.records import Json, Kind
 from ...values.scopes import MCP
 from ..jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from ..lazy_memory import Memory
-from . import renderer, skill
+from . import context_prompt, renderer, skill
 from .tools import TOOLS, call_tool
 
 INFO: dict[str, Json] = {"name": "cofio", "title": "cofio memory", "version": __version__}
@@ -92,7 +93,14 @@ class Surface:
             "uriTemplate": NOTES + "{id}", "name": "note", "title": "A memory", "mimeType": MARKDOWN,
             "description": "One chunk of memory, by its id.",
         }  # fmt: skip
-        return {"resourceTemplates": [note]}
+        contexts: list[Json] = [
+            {
+                "uriTemplate": template, "name": context_prompt.NAME, "title": context_prompt.PROMPT["title"],
+                "mimeType": MARKDOWN, "description": context_prompt.DESCRIPTION,
+            }
+            for template in context_prompt.TEMPLATES
+        ]  # fmt: skip
+        return {"resourceTemplates": [note, *contexts]}
 
     def read_resource(self, uri: str) -> dict[str, Json]:
         """The result of `resources/read`.
@@ -102,6 +110,8 @@ class Surface:
         """
         if uri == SKILL_URI:
             return {"contents": [{"uri": uri, "mimeType": MARKDOWN, "text": skill.load_text()}]}
+        if uri.startswith(context_prompt.CONTEXTS):
+            return _quote(uri, context_prompt.load_resource(self._memory.engine, uri))
         if not uri.startswith(NOTES):
             raise NotFound(uri)
         try:
@@ -110,23 +120,31 @@ class Surface:
             raise NotFound(uri) from None
         if record.kind is Kind.STATE:
             raise NotFound(uri)
-        text = renderer.render_record(record)
-        return {"contents": [{"uri": uri, "mimeType": MARKDOWN, "text": text, "_meta": {"cofio/stored": True}}]}
+        return _quote(uri, renderer.render_record(record))
 
     def list_prompts(self) -> dict[str, Json]:
         """The result of `prompts/list`."""
-        return {"prompts": [{"name": skill.name, "title": _SKILL["title"], "description": _SKILL["description"]}]}
+        own: dict[str, Json] = {"name": skill.name, "title": _SKILL["title"], "description": _SKILL["description"]}
+        return {"prompts": [own, context_prompt.PROMPT]}
 
-    def get_prompt(self, name: str) -> dict[str, Json]:
+    def get_prompt(self, name: str, arguments: Mapping[str, Json]) -> dict[str, Json]:
         """The result of `prompts/get`.
 
         Raises:
             NotFound: there is no such prompt.
+            Invalid: its arguments are wrong.
         """
+        if name == context_prompt.NAME:
+            return context_prompt.load_prompt(self._memory.engine, arguments)
         if name != skill.name:
             raise NotFound(name)
         message: dict[str, Json] = {"role": "user", "content": {"type": "text", "text": skill.load_text()}}
         return {"description": _SKILL["description"], "messages": [message]}
+
+
+def _quote(uri: str, text: str) -> dict[str, Json]:
+    """What was stored, as the content of a resource."""
+    return {"contents": [{"uri": uri, "mimeType": MARKDOWN, "text": text, "_meta": {"cofio/stored": True}}]}
 
 
 _SKILL: dict[str, Json] = {

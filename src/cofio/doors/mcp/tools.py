@@ -130,6 +130,7 @@ def _search_context(engine: Engine, arguments: Arguments) -> Answer:
             limit=MAX_WEIGHED if least is not None else 2 * top if everywhere else top,
             each=EACH if everywhere else None,
             floor=None if least is None else 0.0,
+            current=everywhere,
         )
     )
     matches = [hit for hit in page if least is None or _reaches(hit, least)]

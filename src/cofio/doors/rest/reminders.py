@@ -1,5 +1,5 @@
-"""The calls by which other hosts remind their agents, as hooks do: a digest when a session begins, a few memories at a
-prompt."""
+"""The calls by which other hosts remind their agents: a digest when a session begins and a few memories at a prompt, as
+hooks do, and what is known of a user."""
 
 from __future__ import annotations
 
@@ -12,13 +12,16 @@ from ...capture.digest import brief
 from ...capture.injections import LEAST_BUDGET, MOST_BUDGET, Injection
 from ...capture.recall import BUDGET as PROMPT_BUDGET
 from ...capture.recall import MAX_PROMPT, recall, restart
+from ...capture.user_context import BUDGET as CONTEXT_BUDGET
+from ...capture.user_context import build_context
 from ...conversations.projects import Project
+from ...values.query import MAX_QUERY
 from ...values.records import Scope
 from .calls import Call
 from .examples import EXAMPLES
 from .operations import Operations
 from .replies import Caller, Reply
-from .requests import ProjectRequest, SessionName
+from .requests import Name, ProjectRequest, SessionName
 
 Budget = Annotated[
     int,
@@ -49,10 +52,26 @@ class RecallRequest(ProjectRequest):
     )
 
 
+class ContextRequest(ProjectRequest):
+    """What a model should know of a user before it answers."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    user_id: Name
+    query: Annotated[
+        str,
+        StringConstraints(max_length=MAX_QUERY),
+        Field(description="What is asked, if something is, in plain words."),
+    ] = ""
+    budget: Budget = CONTEXT_BUDGET
+
+
 class InjectionData(BaseModel):
     """A text to put into an agent's context."""
 
-    text: str = Field(description="The memories as a block of data, between two tags; empty when there are none.")
+    text: str = Field(
+        description="The memories as a block between two tags; without any it is empty, and that of a context says so."
+    )
     tokens: int = Field(
         description="What the text costs a model: a token for four letters of English, or for one of another script."
     )
@@ -72,12 +91,19 @@ def remind(operations: Operations, request: RecallRequest, _: Caller) -> Reply:
     return _reply(recall(operations.engine, request.prompt, scopes, session=request.session_id, budget=request.budget))
 
 
+def tell_context(operations: Operations, request: ContextRequest, _: Caller) -> Reply:
+    """Tell what a user has asked of the assistant, what is known of them, and what answers a question, for a prompt."""
+    home = Project(app=request.app_id, name=request.project_id).owner("user", request.user_id)
+    return _reply(build_context(operations.engine, [home], query=request.query, budget=request.budget))
+
+
 def _get_scope(request: ProjectRequest) -> Scope:
     return Project(app=request.app_id, name=request.project_id).scope
 
 
 def _reply(injection: Injection) -> Reply:
-    return Reply({"text": injection.text, "tokens": injection.tokens, "record_ids": [*injection.records]})
+    data = {"text": injection.text, "tokens": injection.tokens, "record_ids": [*injection.records]}
+    return Reply(data, degraded=injection.degraded)
 
 
 REMINDER_CALLS = (
@@ -97,6 +123,15 @@ REMINDER_CALLS = (
         takes=RecallRequest,
         writes=True,
         does=remind,
+        gives={200: InjectionData},
+    ),
+    Call(
+        name="context",
+        example=EXAMPLES["context"],
+        path="memory/context",
+        takes=ContextRequest,
+        writes=False,
+        does=tell_context,
         gives={200: InjectionData},
     ),
 )

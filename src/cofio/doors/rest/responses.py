@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from ...conversations.message_records import decode_message, fields
 from ...conversations.projects import public_id
 from ...conversations.retrieval import MemoryHit
+from ...values.query import Hit
 from ...values.records import Json, Kind, Record
 from ...values.times import from_millis
 from .replies import Data
@@ -61,6 +62,10 @@ class SearchAtomicFactItem(BaseModel):
     id: str
     content: str
     score: float
+    superseded_by: str = Field(
+        default="", description="The id of the fact or message of the user that says something newer on this; if any."
+    )
+    current_since: str = Field(default="", description="When that was said; only with `superseded_by`.")
 
 
 class GetAtomicFactItem(_ProjectItem):
@@ -299,8 +304,17 @@ class ResponseRenderer:
 
     def render_found_episode(self, episode: MemoryHit) -> Data:
         """An episode among the hits of a search."""
-        facts = [{**self.render_fact(hit.record), "score": hit.score} for hit in episode.facts]
+        facts = [
+            {**self.render_fact(hit.record), "score": hit.score, **self._render_successor(hit)} for hit in episode.facts
+        ]
         return {**self.render_episode(episode.record), "score": episode.score, "atomic_facts": facts}
+
+    def _render_successor(self, hit: Hit) -> Data:
+        """What says something newer than a hit, and since when; nothing for most."""
+        if hit.superseded_by is None or hit.superseded_at is None:
+            return {}
+        since = render_time(hit.superseded_at, self._zone)
+        return {"superseded_by": hit.superseded_by, "current_since": since}
 
     def render_profile(self, record: Record) -> Data:
         """A profile, whose id is its user's."""
