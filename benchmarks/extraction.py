@@ -14,7 +14,7 @@ import argparse
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -202,7 +202,7 @@ def write_section(
     text = file.read_text(encoding="utf-8") if file.exists() else "# What messages leave behind\n"
     head, *sections = text.rstrip("\n").split("\n## ")
     others = [each for each in sections if each.partition("\n")[0] != label]
-    fresh = "\n".join([label, "", f"{get_now():%d %B %Y}", "", *lines])
+    fresh = "\n".join([label, "", f"{datetime.now(UTC):%d %B %Y}", "", *lines])
     file.write_text("\n## ".join([head, *others, fresh]) + "\n", encoding="utf-8")
 
 

@@ -31,7 +31,8 @@ def test_the_set_is_large_and_every_class_language_and_noise_is_in_both_halves()
     assert len(TRAIN) + len(TEST) >= 800
     for half in (TRAIN, TEST):
         kinds = Counter(leaf.kind for each in half for leaf in each.leaves)
-        assert set(kinds) == set(CLASSES) and min(kinds.values()) >= 10
+        assert set(kinds) == set(CLASSES)
+        assert min(kinds.values()) >= 10
         assert {each.noise for each in half} >= set(NOISE)
         assert {each.language for each in half} >= {"en", "de", "es", "fr", "it", "zh", "ja"}
 
@@ -73,5 +74,6 @@ def test_the_scorer_counts_what_is_kept_what_is_filed_right_and_what_is_made_up(
     figures.add(joke, Remains(facts=("H said: lol",)))
     assert str(figures.kept["all"]) == "100% of 3"
     assert str(figures.in_profile["all"]) == "33% of 3"
-    assert len(figures.wrong) == 1 and figures.entries == 2
-    assert str(figures.noise_kept["joke"]) == "100% of 1" and str(figures.noise_in_profile["all"]) == "0% of 1"
+    assert (len(figures.wrong), figures.entries) == (1, 2)
+    assert str(figures.noise_kept["joke"]) == "100% of 1"
+    assert str(figures.noise_in_profile["all"]) == "0% of 1"
