@@ -194,9 +194,7 @@ def read_remains(engine: Engine, user: str) -> Remains:
     )
 
 
-def write_section(
-    label: str, lines: Sequence[str], get_now: Callable[[], datetime] = lambda: datetime.now(UTC)
-) -> None:
+def write_section(label: str, lines: Sequence[str]) -> None:
     """Put a section into the results, in the place of an older one of its label."""
     file = RESULTS / "extraction.md"
     text = file.read_text(encoding="utf-8") if file.exists() else "# What messages leave behind\n"

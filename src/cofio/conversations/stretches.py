@@ -105,13 +105,12 @@ class Carver:
     def _list_profile_sentences(self, home: Scope) -> list[str]:
         """What a user's profile says, sentence by sentence."""
         profile = self._engine.get(home, PROFILE, kind=Kind.PROFILE)
-        document = {} if profile is None else fields(profile)
-        return [
-            str(item.get(name))
-            for of, name in ((PROFILE_ITEMS, "description"), (INSTRUCTIONS, "text"))
-            for item in cast("list[Json]", found if isinstance(found := document.get(of), list) else [])
-            if isinstance(item, dict)
-        ]
+        sentences: list[str] = []
+        for of, name in ((PROFILE_ITEMS, "description"), (INSTRUCTIONS, "text")):
+            items = None if profile is None else fields(profile).get(of)
+            for item in items if isinstance(items, list) else []:
+                sentences += [str(item.get(name))] if isinstance(item, dict) else []
+        return sentences
 
 
 @dataclass(slots=True)
