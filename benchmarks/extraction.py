@@ -53,18 +53,19 @@ class Remains:
         if leaf.kind == "instruction":
             return any(leaf.is_in(_get_text(item)) for item in self.instructions)
         items = self.ended if leaf.kind == "ended" else self.current
-        return any(leaf.is_in(_get_text(item)) and item.get("category") in leaf.get_categories() for item in items)
+        return any(leaf.is_in(_get_text(item)) for item in items)
+
+    def is_misfiled(self, leaf: Leaf) -> bool:
+        """Whether the profile says it, but under a category where nobody would look for it."""
+        items = [item for item in (*self.ended, *self.current) if leaf.is_in(_get_text(item))]
+        return bool(items) and not any(item.get("category") in leaf.get_categories() for item in items)
 
     def find_wrong(self, labelled: Labelled) -> list[str]:
-        """What the profile says that the message did not."""
+        """What the profile says that the message did not, or says to hold where it ended, or the other way round."""
         wrong: list[str] = []
         for items, kinds in ((self.current, CLASSES[:-2]), (self.ended, ("ended",)), (self.instructions, CLASSES[-1:])):
-            for item in items:
-                leaves = [leaf for leaf in labelled.leaves if leaf.kind in kinds]
-                if kinds != CLASSES[-1:]:
-                    leaves = [leaf for leaf in leaves if item.get("category") in leaf.get_categories()]
-                if not leaves:
-                    wrong.append(f"{item.get('category', 'instruction')}: {_get_text(item)}")
+            if not any(leaf.kind in kinds for leaf in labelled.leaves):
+                wrong += [f"{item.get('category', 'instruction')}: {_get_text(item)}" for item in items]
         return wrong
 
     def _list_items(self) -> Iterable[Item]:
@@ -95,6 +96,7 @@ class Figures:
     in_profile: dict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
     noise_kept: dict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
     noise_in_profile: dict[str, Tally] = field(default_factory=lambda: defaultdict(Tally))
+    misfiled: Tally = field(default_factory=Tally)
     wrong: list[str] = field(default_factory=list)
     entries: int = 0
     misses: list[str] = field(default_factory=list)
@@ -116,6 +118,8 @@ class Figures:
                 self.misses.append(f"noise kept ({labelled.noise}): {labelled.text!r}")
         for leaf in labelled.leaves:
             kept, profiled = remains.is_kept(leaf), remains.is_in_profile(leaf)
+            if profiled and leaf.kind != "instruction":
+                self.misfiled.add(remains.is_misfiled(leaf))
             groups = (leaf.kind, hand, *(() if leaf.kind == "instruction" else ("all",)))
             for name in groups:
                 self.kept[name].add(kept)
@@ -130,6 +134,7 @@ class Figures:
             "| what | |", "|---|---|",
             f"| statements kept anywhere | {self.kept['all']} |",
             f"| statements in the profile | {self.in_profile['all']} |",
+            f"| of those, under a category that is not theirs | {self.misfiled} |",
             f"| entries of profiles that are wrong | {share:.1f}% of {self.entries} |",
             f"| instructions found | {self.in_profile['instruction']} (kept {self.kept['instruction']}) |",
             f"| noise kept | {self.noise_kept['all']} |",

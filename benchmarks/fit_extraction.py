@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from cofio.extract.rules.messages.manner import Manner
 from cofio.extract.rules.messages.sentences import read_message
 from cofio.extract.rules.senses.classifier import CLASSES, LABELS, WEIGHTS
-from cofio.extract.rules.senses.features import count_features, list_features, load_cues
+from cofio.extract.rules.senses.cues import count_features, list_features, load_cues
 
 from .labelled_messages import DATA, WORLD, Labelled, load_messages
 
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 FOLDS = 5
 STEPS, RATE, PENALTY, GRAM = 300, 0.1, 1e-3, 0.3
 """GRAM: what a run of letters counts beside a cue."""
-COUNTS = {"knowledge": 1.0, "instruction": 2.2, "world": 2.0, "noise": 1.3}
+COUNTS = {"knowledge": 1.0, "instruction": 2.2, "world": 1.0, "noise": 1.0}
 """How much a sentence of each label counts: there are few instructions."""
 
 
@@ -152,7 +152,9 @@ def render_figures(examples: Sequence[Example], shares: Floats) -> list[str]:
         right = (of_class.argmax(1) == kinds)[sure].mean()
         lines.append(f"class where p >= {floor}: {sure.mean():.3f} of all, of these right {right:.3f}")
     ended, said = shares[known, -1], np.array([each.ended for each in examples])[known]
-    lines.append(f"ended at .5: found {(ended[said] >= 0.5).mean():.3f}, of the others {(ended[~said] >= 0.5).mean():.3f}")
+    lines.append(
+        f"ended at .5: found {(ended[said] >= 0.5).mean():.3f}, of the others {(ended[~said] >= 0.5).mean():.3f}"
+    )
     for floor in (0.6, 0.7, 0.8, 0.9):
         sure = shares[:, LABELS.index("knowledge")] >= floor
         taken = {label: f"{sure[labels == label].mean():.3f}" for label in LABELS}

@@ -72,8 +72,9 @@ def test_the_scorer_counts_what_is_kept_what_is_filed_right_and_what_is_made_up(
     figures.add(said, Remains(facts=(), current=({"category": "Home", "description": "Lives in Oslo."},)))
     figures.add(said, Remains(facts=(), current=({"category": "Pets", "description": "Oslo"},)))
     figures.add(joke, Remains(facts=("H said: lol",)))
-    assert str(figures.kept["all"]) == "100% of 3"
-    assert str(figures.in_profile["all"]) == "33% of 3"
-    assert (len(figures.wrong), figures.entries) == (1, 2)
+    figures.add(said, Remains(facts=(), ended=({"category": "Home", "description": "No longer lives in Oslo."},)))
+    assert str(figures.in_profile["all"]) == "50% of 4"
+    assert str(figures.misfiled) == "50% of 2"
+    assert (len(figures.wrong), figures.entries) == (1, 3)
     assert str(figures.noise_kept["joke"]) == "100% of 1"
     assert str(figures.noise_in_profile["all"]) == "0% of 1"

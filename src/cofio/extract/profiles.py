@@ -17,6 +17,8 @@ A document holds what is so in `explicit_info`, and in `ended_info` what has end
 the person wants of an assistant is in `instructions`, newest first: the words (`text`), what they are about (`topic`),
 and when and where they were said; of each topic the latest counts, with what it superseded under it.
 """
+ANY_TOPIC: Final = "any:"
+"""How the topic of an ending begins that ends any entry of its category with which it shares a telling word."""
 INSTRUCTIONS: Final = "instructions"
 INSTRUCTION_CATEGORY: Final = "Instructions"
 """The category of entries that go to the list of instructions; their topics begin with `instruction:` until then."""
@@ -30,7 +32,10 @@ _SOURCE_FIELDS = ("evidence", "timestamp_ms", "message_id", "session_id")
 _INSTRUCTION_TOPIC = "instruction:"
 _TELLING = ("name", "job", "employer", "home", "relationship", "family", "origin", "diet", "allergy", "pet", "favorite")
 _GENERAL = STOP_WORDS | frozenset(
-    split_words("no longer not live work own like eat job home have has anymore married drive")
+    split_words(
+        "no longer not live work own like eat job home have has anymore married drive called last new old night week "
+        "month year day time today"
+    )
 )
 
 
@@ -249,7 +254,7 @@ def _get_origin(item: Item) -> tuple[str, str, str, str]:
 
 def _covers(ended: str, topic: str) -> bool:
     """Whether what is said of one topic holds for another: to have no dog any more is to have no dog called Rex."""
-    return topic == ended or topic.startswith(f"{ended}:")
+    return topic == ended or topic.startswith(f"{ended}:") or ended.startswith(ANY_TOPIC)
 
 
 def _unlink_chain(item: Item) -> list[Item]:
@@ -291,6 +296,8 @@ def _ends(ending: Item, item: Item) -> bool:
         _find_particulars(_get_text(ending, "description")),
         _find_particulars(_get_text(item, "description")),
     )
+    if _get_text(ending, "topic").startswith(ANY_TOPIC):
+        return ending.get("category") == item.get("category") and not ended.isdisjoint(current)
     return not ended or not current or not ended.isdisjoint(current)
 
 
@@ -306,9 +313,10 @@ def _is_single(item: Item) -> bool:
 def _summarize(tops: list[Item]) -> str:
     """The most telling descriptions, as many as there is room for."""
 
-    def rank(item: Item) -> tuple[int, int]:
-        head = _get_text(item, "topic").partition(":")[0]
-        return (_TELLING.index(head) if head in _TELLING else len(_TELLING), -_get_time(item))
+    def rank(item: Item) -> tuple[bool, int, int]:
+        head, _, rest = _get_text(item, "topic").partition(":")
+        own_words = rest.startswith("said ")  # what was turned into a sentence reads better
+        return (own_words, _TELLING.index(head) if head in _TELLING else len(_TELLING), -_get_time(item))
 
     summary = ""
     for item in sorted(tops, key=rank):

@@ -125,7 +125,7 @@ def mark_borrowed(sentences: Sequence[Sentence], speaker: SpeakerState, question
         text = one.text
         if _PLAY_ENDS.search(text):
             speaker.playing = False
-            found.append(replace(one, manner=Manner.REQUEST) if one.manner is Manner.STATEMENT else one)
+            found.append(replace(one, manner=Manner.COURTESY) if one.manner is Manner.STATEMENT else one)
             continue
         if one.manner is not Manner.CODE and _PLAY.match(text):
             speaker.playing = True

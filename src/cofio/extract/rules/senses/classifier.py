@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 
-from .features import count_features, list_features
+from .cues import count_features, list_features
 
 WEIGHTS = Path(__file__).parent / "weights.bin"
 LABELS = ("knowledge", "instruction", "world", "noise")

@@ -16,6 +16,7 @@ from importlib.resources import files
 GRAMS = 2048
 """Runs of three and of four letters share this many features, by their checksums."""
 LONGEST = 400  # characters of a sentence that are read
+SHORT = 4  # words
 
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 _TOKEN = re.compile(r"[^\W_](?:[\w'+/&.-]*[\w+])?|[^\w\s]")
@@ -24,6 +25,23 @@ _LEAD = re.compile(
     r"|olá|buenas|moin)\b(?: there| again| all)?[,!.:]* +|你好[，,。！]? *)+(?=\S)"
 )
 _SELF = ("me", "my", "we")
+_NO = frozenset({"no", "nothing", "none", "keine", "kein", "sin", "sans", "pas", "niente", "sem"})
+_LENGTHS, _TELLING = (1, 2, 3, 5, 8, 12, 20), (1, 2, 3, 5)
+_MARKS = tuple(
+    (name, re.compile(pattern))
+    for name, pattern in (
+        ("question", "[?？؟]"),
+        ("asks", r"[?？؟][ !)\"”']*$"),
+        ("colon", r"[:：](?![\d)(])"),
+        ("marks", r"[\"“”«»「『]"),
+        ("exclaims", "[!！]"),
+        ("stops", r"[.。]$"),
+        ("digit", r"\d"),
+        ("capital", r"(?<=\w )[A-Z][a-z]"),
+        ("comma", "[,，]"),
+        ("code", r"[<>={}|`\\]"),
+    )
+)
 _TOPICS = (
     "home", "work", "family", "pet", "diet", "health", "like", "routine", "language", "tool", "schedule",
     "possession", "plan",
@@ -45,7 +63,7 @@ _PAIRS = (
 _SHAPES = (
     "bias", "question", "asks", "colon", "marks", "exclaims", "stops", "lower", "digit", "capital", "comma", "code",
     "unspaced", "self", "no self", "topic", "topics", "no topic", "no tell", "short", "starts no", "greets",
-    *(f"longer {count}" for count in (1, 2, 3, 5, 8, 12, 20)), *(f"telling {count}" for count in (1, 2, 3, 5)),
+    *(f"longer {count}" for count in _LENGTHS), *(f"telling {count}" for count in _TELLING),
 )  # fmt: skip
 
 
@@ -167,38 +185,19 @@ def _look_up(token: str, cues: Cues) -> frozenset[str]:
 
 def _describe_shape(text: str, low: str, tokens: list[str], telling: int) -> Iterator[str]:
     """How a sentence is written."""
-    if "?" in text or "？" in text or "؟" in text:
-        yield "question"
-        if text.rstrip(" !)\"”'").endswith(("?", "？", "؟")):
-            yield "asks"
-    if re.search(r"[:：](?![\d)(])", text):
-        yield "colon"
-    if re.search(r"[\"“”«»「『]", text):
-        yield "marks"
-    if "!" in text or "！" in text:
-        yield "exclaims"
-    if text.endswith((".", "。")):
-        yield "stops"
+    yield from (name for name, pattern in _MARKS if pattern.search(text))
     if text == low:
         yield "lower"
-    if any(map(str.isdigit, text)):
-        yield "digit"
-    if re.search(r"(?<=\w )[A-Z][a-z]", text):
-        yield "capital"
-    if "," in text or "，" in text:
-        yield "comma"
-    if re.search(r"[<>={}|`\\]", text):
-        yield "code"
-    if tokens and tokens[0] in ("no", "nothing", "none", "keine", "kein", "sin", "sans", "pas", "niente", "sem"):
+    if tokens and tokens[0] in _NO:
         yield "starts no"
     unspaced = _UNSPACED.search(text) is not None
     if unspaced:
         yield "unspaced"
     length = len(text) / 3 if unspaced else sum(token[0].isalnum() for token in tokens)
-    if length <= 4:
+    if length <= SHORT:
         yield "short"
-    yield from (f"longer {count}" for count in (1, 2, 3, 5, 8, 12, 20) if length > count)
-    yield from (f"telling {count}" for count in (1, 2, 3, 5) if telling >= count)
+    yield from (f"longer {count}" for count in _LENGTHS if length > count)
+    yield from (f"telling {count}" for count in _TELLING if telling >= count)
 
 
 def _combine(found: set[str]) -> Iterator[str]:
