@@ -49,7 +49,7 @@ def list_examples(messages: Sequence[Labelled]) -> list[Example]:
     """The sentences of the messages that can be labelled: of a message that leaves several things, those with a key."""
     found: list[Example] = []
     for message in messages:
-        sentences = [one for one in read_message(message.text, lambda _: False).sentences]
+        sentences = read_message(message.text, lambda _: False).sentences
         texts = [one.text for one in sentences if one.manner is not Manner.CODE]
         for text in texts:
             if message.noise is not None:

@@ -119,8 +119,11 @@ def _find_in_turn(turn: Turn, alone: bool, others: frozenset[str], mine: Mapping
             continue
         text = extract_core(answered or sentence.text)
         spoken = list(_find_in_statement(text, sentence.text, turn, others))
+        if instruction is not None:  # "I prefer short answers" is nothing that someone likes
+            yield from (entry for entry in spoken if entry.topic == "name")
+            continue
         spoken += _find_relatives(text, sentence.text, turn, spoken)
-        if not spoken and answered is None and instruction is None and not _is_read(text):
+        if not spoken and answered is None and not _is_read(text):
             spoken += find_spoken(sentence, turn)
         yield from spoken
 
@@ -233,7 +236,9 @@ def _read_clause(part: str, evidence: str, turn: Turn) -> Iterator[Entry]:
 
 def _is_read(text: str) -> bool:
     """Whether a rule knows what a statement looks like: where it took nothing from it, there is nothing that lasts."""
-    return any(rule.pattern.match(part) for part in _split_clauses(strip_time(text)) for rule in RULES)
+    parts = list(_split_clauses(strip_time(text)))
+    rules = [rule for rule in RULES if rule.topic != "job"]  # "I'm a night owl" tells something else
+    return any(rule.pattern.match(part) for part in parts for rule in rules)
 
 
 def _is_habit(part: str) -> bool:

@@ -40,6 +40,8 @@ _TODAY = re.compile(
 _MAYBE = re.compile(r"\b(?:maybe|perhaps|probably|might|almost|not sure)\b", re.IGNORECASE)
 _WISH = re.compile(r"\b(?:want|hope|hoping|plan|planning|would (?:like|love)|'d (?:like|love)) to\b", re.IGNORECASE)
 _THING = re.compile(r"(?:the|this|that|there|it|der|die|das|el|la|los|las|le|les|il|lo|o|os)\b", re.IGNORECASE)
+_EVENTFUL = frozenset({"plan", "work", "home", "family", "pet"})
+"""Kinds of knowledge in which a single day changes something for good."""
 _SELF = frozenset({"me", "my", "we", "family", "pet"})
 
 
@@ -74,4 +76,4 @@ def may_stand(text: str, kind: str, *, ended: bool) -> bool:
         return False
     if kind == "home" and "tool" in cues:  # who moved to Linux lives where they lived
         return False
-    return ended or kind == "plan" or not _TODAY.search(text)
+    return ended or kind in _EVENTFUL or not _TODAY.search(text)
