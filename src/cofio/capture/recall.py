@@ -15,7 +15,7 @@ from ..engine.engine import Engine
 from ..text.fence import strip_tagged_lines
 from ..text.tokenizer import split_query, split_words
 from ..values.query import Hit, Query
-from ..values.records import Kind, Record, Scope, check_text
+from ..values.records import Kind, Scope, check_text
 from .injections import (
     Injection,
     MemoryLine,
@@ -119,7 +119,7 @@ def _show(shown: ShownRecords, lines: Sequence[MemoryLine], budget: int) -> Inje
 def _choose(hits: Iterable[Hit], asked: PromptWords) -> list[MemoryLine]:
     """The lines of the memories whose words tell enough, those that tell the most first."""
     hits = [hit for hit in hits if not is_question(hit.record)]
-    lines = [render_snippet(hit.record, asked.words) for hit in hits]
+    lines = [render_snippet(hit.record, tuple(asked.words)) for hit in hits]
     told = asked.weigh([split_words(line.text) for line in lines])
     floor = max(FLOOR, SHARE * asked.total, NEAR * max(told, default=0.0))
     order = sorted(range(len(hits)), key=lambda at: (-told[at], -hits[at].score))

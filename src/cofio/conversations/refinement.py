@@ -11,8 +11,8 @@ from datetime import tzinfo
 from typing import Protocol, cast
 
 from ..engine.engine import Engine
-from ..extract.extractor import Case, Extraction, Extractor, Fact, Message, Skill
-from ..extract.profiles import merge_entries, remove_messages
+from ..extract.extractor import Case, Entry, Extraction, Extractor, Fact, Message, Skill
+from ..extract.profiles import INSTRUCTION_CATEGORY, merge_entries, remove_messages
 from ..values.changes import Change, Delete, Edit, Put
 from ..values.query import MAX_LIST, Where
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope
@@ -94,7 +94,7 @@ class Refiner:
             user = record.scope.names[-1]
             changes += self._refine_episode(record, better)
             changes += self._refine_facts(record, better.facts, names)
-            entries = better.profiles.get(user, ())
+            entries = [*better.profiles.get(user, ()), *_list_instructions(found, user)]
             profile = profiles[user]
             if entries or profile is not None:
                 after = merge_entries(before.get(user), entries, session=str(task["session_id"]))
@@ -191,6 +191,11 @@ class Refiner:
         data = {**fields(record), **encode_skill(skill), "extractor": self._reader.name}
         changed = {"title": skill.name[:MAX_TITLE], "text": render_skill_text(data)[:LONGEST], "data": data}
         return Edit(id=record.id, fields=changed, if_version=record.version)
+
+
+def _list_instructions(found: Extraction, user: str) -> list[Entry]:
+    """What a user wants of an assistant, which is kept word for word and not a model's to tell."""
+    return [entry for entry in found.profiles.get(user, ()) if entry.category == INSTRUCTION_CATEGORY]
 
 
 def _parse_owned(rows: Json) -> list[tuple[Track, str, str]]:

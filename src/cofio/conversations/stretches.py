@@ -15,7 +15,7 @@ from typing import TypeAlias, cast
 
 from ..engine.engine import Engine
 from ..extract.extractor import GROWN_FROM, Case, Extraction, Extractor, Message, Skill
-from ..extract.profiles import merge_entries
+from ..extract.profiles import INSTRUCTIONS, merge_entries
 from ..values.changes import Change, Edit, Put
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope, new_id
 from .case_records import decode_case, encode_case
@@ -105,12 +105,12 @@ class Carver:
     def _list_profile_sentences(self, home: Scope) -> list[str]:
         """What a user's profile says, sentence by sentence."""
         profile = self._engine.get(home, PROFILE, kind=Kind.PROFILE)
-        items = None if profile is None else fields(profile).get(PROFILE_ITEMS)
-        return (
-            [str(item.get("description")) for item in items if isinstance(item, dict)]
-            if isinstance(items, list)
-            else []
-        )
+        sentences: list[str] = []
+        for of, name in ((PROFILE_ITEMS, "description"), (INSTRUCTIONS, "text")):
+            items = None if profile is None else fields(profile).get(of)
+            for item in items if isinstance(items, list) else []:
+                sentences += [str(item.get(name))] if isinstance(item, dict) else []
+        return sentences
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from ..text.tokenizer import STOP_WORDS, split_words
 from ..values.records import Json
@@ -13,8 +13,15 @@ from .extractor import Entry
 Item: TypeAlias = dict[str, Json]
 """One thing that is known: its category, topic, description, evidence, time and origin, and what it superseded.
 
-A document holds what is so in `explicit_info`, and in `ended_info` what has ended, with what it ended under it.
+A document holds what is so in `explicit_info`, and in `ended_info` what has ended, with what it ended under it. What
+the person wants of an assistant is in `instructions`, newest first: the words (`text`), what they are about (`topic`),
+and when and where they were said; of each topic the latest counts, with what it superseded under it.
 """
+ANY_TOPIC: Final = "any:"
+"""How the topic of an ending begins that ends any entry of its category with which it shares a telling word."""
+INSTRUCTIONS: Final = "instructions"
+INSTRUCTION_CATEGORY: Final = "Instructions"
+"""The category of entries that go to the list of instructions; their topics begin with `instruction:` until then."""
 
 MOST_ITEMS = 100
 DEEPEST = 5
@@ -22,9 +29,13 @@ LONGEST_SUMMARY = 300
 
 _SOURCE_FIELDS = ("evidence", "timestamp_ms", "message_id", "session_id")
 
+_INSTRUCTION_TOPIC = "instruction:"
 _TELLING = ("name", "job", "employer", "home", "relationship", "family", "origin", "diet", "allergy", "pet", "favorite")
 _GENERAL = STOP_WORDS | frozenset(
-    split_words("no longer not live work own like eat job home have has anymore married drive")
+    split_words(
+        "no longer not live work own like eat job home have has anymore married drive called last new old night week "
+        "month year day time today"
+    )
 )
 
 
@@ -149,6 +160,9 @@ def _parse_profile(profile: Mapping[str, Json]) -> _ProfileState:
     for number, item in enumerate(_get_items(profile, "explicit_info")):
         topic = _get_text(item, "topic") or _get_text(item, "description")
         shown[f"{topic}\0{number}" if not topic or topic in shown else topic] = _unlink_chain(item)
+    for item in _get_items(profile, INSTRUCTIONS):
+        chain = [_parse_instruction(each) for each in _unlink_chain(item)]
+        shown.setdefault(_get_text(chain[0], "topic"), []).extend(chain)
     endings: list[_EndedTopic] = []
     for item in _get_items(profile, "ended_info"):
         ended, *chain = _unlink_chain(item)
@@ -160,7 +174,8 @@ def _parse_profile(profile: Mapping[str, Json]) -> _ProfileState:
 
 
 def _render_profile(document: dict[str, Json], known: _ProfileState, newest: int) -> dict[str, Json]:
-    tops = [_link_chain(chain) for chain in known.current.values()]
+    every = [_link_chain(chain) for chain in known.current.values()]
+    tops = [item for item in every if item.get("category") != INSTRUCTION_CATEGORY]
     if len(tops) > MOST_ITEMS:
         tops.sort(key=lambda item: (not _is_single(item), -_get_time(item), _get_text(item, "topic")))
         # What a person has one of outlives the things of which there are many; then the newer outlives the older.
@@ -176,6 +191,11 @@ def _render_profile(document: dict[str, Json], known: _ProfileState, newest: int
         "profile_timestamp_ms": newest,
     }
     written.pop("ended_info", None)
+    written.pop(INSTRUCTIONS, None)
+    instructions = [_render_instruction(item) for item in every if item.get("category") == INSTRUCTION_CATEGORY]
+    if instructions:
+        instructions.sort(key=lambda item: (-_get_time(item), _get_text(item, "topic")))
+        written[INSTRUCTIONS] = cast(Json, instructions[:MOST_ITEMS])
     known.endings.sort(key=lambda ending: (-_get_time(ending.item), _get_text(ending.item, "topic")))
     if ended := [item for ending in known.endings[:MOST_ITEMS] for item in _render_ending(ending)]:
         written["ended_info"] = cast(Json, ended)
@@ -186,6 +206,30 @@ def _render_ending(ending: _EndedTopic) -> list[Item]:
     """An ending as it is stored: once for each topic that it ended."""
     chains = [_link_chain(chain) for _, chain in sorted(ending.chains.items())]
     return [{**ending.item, "supersedes": cast(Json, chain)} for chain in chains] or [ending.item]
+
+
+def _render_instruction(item: Item) -> Item:
+    """An instruction as it is stored, with those that it superseded."""
+    rendered: Item = {
+        "text": item.get("description"),
+        "topic": _get_text(item, "topic").removeprefix(_INSTRUCTION_TOPIC),
+        **{name: item.get(name) for name in _SOURCE_FIELDS if name != "evidence"},
+    }
+    if "repeated" in item:
+        rendered["repeated"] = item["repeated"]
+    older = item.get("supersedes")
+    return {**rendered, "supersedes": _render_instruction(older)} if isinstance(older, dict) else rendered
+
+
+def _parse_instruction(item: Item) -> Item:
+    """A stored instruction as any other item; one that a person wrote is about its own words."""
+    text = _get_text(item, "text")
+    return {
+        "category": INSTRUCTION_CATEGORY,
+        "topic": _INSTRUCTION_TOPIC + (_get_text(item, "topic") or text),
+        "description": text,
+        **{name: item.get(name) for name in _SOURCE_FIELDS if name != "evidence"},
+    }
 
 
 def _build_item(entry: Entry, at: int, session: str) -> Item:
@@ -210,7 +254,7 @@ def _get_origin(item: Item) -> tuple[str, str, str, str]:
 
 def _covers(ended: str, topic: str) -> bool:
     """Whether what is said of one topic holds for another: to have no dog any more is to have no dog called Rex."""
-    return topic == ended or topic.startswith(f"{ended}:")
+    return topic == ended or topic.startswith(f"{ended}:") or ended.startswith(ANY_TOPIC)
 
 
 def _unlink_chain(item: Item) -> list[Item]:
@@ -252,6 +296,8 @@ def _ends(ending: Item, item: Item) -> bool:
         _find_particulars(_get_text(ending, "description")),
         _find_particulars(_get_text(item, "description")),
     )
+    if _get_text(ending, "topic").startswith(ANY_TOPIC):
+        return ending.get("category") == item.get("category") and not ended.isdisjoint(current)
     return not ended or not current or not ended.isdisjoint(current)
 
 
@@ -267,9 +313,10 @@ def _is_single(item: Item) -> bool:
 def _summarize(tops: list[Item]) -> str:
     """The most telling descriptions, as many as there is room for."""
 
-    def rank(item: Item) -> tuple[int, int]:
-        head = _get_text(item, "topic").partition(":")[0]
-        return (_TELLING.index(head) if head in _TELLING else len(_TELLING), -_get_time(item))
+    def rank(item: Item) -> tuple[bool, int, int]:
+        head, _, rest = _get_text(item, "topic").partition(":")
+        own_words = rest.startswith("said ")  # what was turned into a sentence reads better
+        return (own_words, _TELLING.index(head) if head in _TELLING else len(_TELLING), -_get_time(item))
 
     summary = ""
     for item in sorted(tops, key=rank):

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio.extract.extractor import Entry
-from cofio.extract.profiles import DEEPEST, LONGEST_SUMMARY, MOST_ITEMS, merge_entries, remove_messages
+from cofio.extract.profiles import (
+    DEEPEST,
+    INSTRUCTION_CATEGORY,
+    LONGEST_SUMMARY,
+    MOST_ITEMS,
+    merge_entries,
+    remove_messages,
+    restore_messages,
+)
 from cofio.values.records import Json
 
 START = datetime(2026, 5, 28, 9, tzinfo=UTC)
@@ -226,3 +234,45 @@ def test_taking_back_is_as_if_it_had_never_been_said(said: list[Entry], at: int)
     expected = merge_entries(None, rest, session="s") if rest else None
     if len(said) <= DEEPEST + 1:  # what fell off the end of a chain is forgotten
         assert remove_messages(merge_entries(None, said, session="s"), {("s", f"m{at}")}) == expected
+
+
+def _instruct(topic: str, text: str, day: int, message: str) -> Entry:
+    return Entry(
+        topic=f"instruction:{topic}", category=INSTRUCTION_CATEGORY, description=text, evidence=text,
+        at=datetime(2026, 5, day, tzinfo=UTC), message=message,
+    )  # fmt: skip
+
+
+def test_instructions_are_a_list_of_their_own_newest_first_and_the_newest_of_a_topic_wins() -> None:
+    told = [
+        _instruct("length", "keep it short", 1, "m1"),
+        _instruct("emoji", "no emojis ever", 2, "m2"),
+        _instruct("length", "long answers from now on", 3, "m3"),
+    ]
+    profile = merge_entries(None, told, session="s")
+    assert profile["explicit_info"] == []
+    assert profile["instructions"] == [
+        {
+            "text": "long answers from now on", "topic": "length", "timestamp_ms": 1777766400000, "message_id": "m3",
+            "session_id": "s",
+            "supersedes": {
+                "text": "keep it short", "topic": "length", "timestamp_ms": 1777593600000, "message_id": "m1",
+                "session_id": "s",
+            },
+        },
+        {
+            "text": "no emojis ever", "topic": "emoji", "timestamp_ms": 1777680000000, "message_id": "m2",
+            "session_id": "s",
+        },
+    ]  # fmt: skip
+    assert merge_entries(profile, told, session="s") == profile
+
+
+def test_an_instruction_goes_with_its_message_and_what_it_superseded_comes_back() -> None:
+    told = [_instruct("length", "keep it short", 1, "m1"), _instruct("length", "long answers", 3, "m3")]
+    profile = merge_entries(None, told, session="s")
+    after = remove_messages(profile, [("s", "m3")])
+    assert after is not None
+    assert [item["text"] for item in cast("list[dict[str, Json]]", after["instructions"])] == ["keep it short"]
+    assert restore_messages(after, profile) == profile
+    assert remove_messages(after, [("s", "m1")]) is None

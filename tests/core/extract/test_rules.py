@@ -96,7 +96,7 @@ def test_what_no_longer_holds_is_ended(text: str, topic: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "I used to live in Rome.", "If I lived in Rome, I would cook.", "I might move to Rome.", "I wish I had a dog.",
+        "If I lived in Rome, I would cook.", "I might move to Rome.", "I wish I had a dog.",
         "Paul said \"I live in Madrid\".", "My boss said that I'm lazy and I hate work.", "Do I live in Rome?",
         "Pretend I live in Rome.", "I moved to Linux.", "I moved to Marketing.", "I moved to a new team.",
         "I live in fear.", "I'm 5 minutes late.", "I like the second option.", "I love you.", "I love it.",

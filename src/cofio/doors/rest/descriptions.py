@@ -60,7 +60,8 @@ FIELDS: Mapping[str, str] = MappingProxyType(
         "pending": "How many requests of the session are not finished, this one among them.",
         "pending_after": "How much was pending afterwards; always 0.",
         "pending_before": "How much was pending before; always 0.",
-        "profile_data": "What is known of the user: `summary`, `explicit_info` and `implicit_traits`.",
+        "profile_data": "What is known of the user: `summary`, `explicit_info`, `implicit_traits`, and"
+        " `instructions` to the assistant, newest first.",
         "profiles": "What is known of a user.",
         "project_id": "The project of the app. Nothing is ever seen from another.",
         "quality_score": "How well it went, from 0 to 1.",

@@ -85,11 +85,11 @@ _PLAY = re.compile(
     r"|being|i'm|you're|we're)\b|make[- ]believe)|let's (?:do|start) (?:a |some )?role-?play|play (?:the )?(?:role"
     r"|part)\b"
     r"|play (?:a game|pretend|make[- ]believe|house|dungeons|d&d|out|an? (?:text |role)?[- ]?(?:adventure|playing))"
-    r"|(?:you are|you're|you'll be|you be) (?:now )?(?:an?|the(?! best| worst| one)|my"
-    r"|(?-i:[A-Z])\w+)\b[^.!?]{0,60}?(?:,| and|;) ?(?:and )?(?:i am|i'm"
-    r"|i'll be|i be) (?:an?|the|your|(?-i:[A-Z])\w+)\b|(?:i am|i'm|i'll be|i be) (?:the|an?)\b[^.!?]{1,60}?(?:,| and"
+    r"|(?:you are|you're|youre|ur|u are|you'll be|you be) (?:now )?(?:an?|the(?! best| worst| one)|my"
+    r"|(?-i:[A-Z])\w+)\b[^.!?]{0,60}?(?:,| and|;) ?(?:and )?(?:i am|i'm|im"
+    r"|i'll be|i be) (?:an?|the|your|(?-i:[A-Z])\w+)\b|(?:i am|i'm|im|i'll be|i be) (?:the|an?)\b[^.!?]{1,60}?(?:,| and"
     r"|;) ?(?:and )?"
-    r"(?:you are|you're|you'll be|you be) (?:the|an?|my)\b(?! (?:best|star|legend|great|good))|(?:a "
+    r"(?:you are|you're|youre|ur|u are|you'll be|you be) (?:the|an?|my)\b(?! (?:best|star|legend|great|good))|(?:a "
     r"|some )?role-?play\b)",
     re.IGNORECASE,
 )
@@ -125,7 +125,7 @@ def mark_borrowed(sentences: Sequence[Sentence], speaker: SpeakerState, question
         text = one.text
         if _PLAY_ENDS.search(text):
             speaker.playing = False
-            found.append(replace(one, manner=Manner.REQUEST) if one.manner is Manner.STATEMENT else one)
+            found.append(replace(one, manner=Manner.COURTESY) if one.manner is Manner.STATEMENT else one)
             continue
         if one.manner is not Manner.CODE and _PLAY.match(text):
             speaker.playing = True

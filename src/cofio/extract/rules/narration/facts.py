@@ -11,6 +11,7 @@ from ..lexicon import parse_words
 from ..messages.manner import Manner
 from ..messages.turns import Turn, count_telling_words, has_name
 from ..profile.corrections import find_correction
+from ..senses.verdicts import is_kept, is_plainly_told
 from .reported_speech import extract_core, has_verb, put_in_marks, quote, report, shorten, to_third_person
 
 MOST = 60
@@ -24,6 +25,7 @@ _HANGS = re.compile(
     r"|are|was|were) (?:a|an|the|no|\d))",
     re.IGNORECASE,
 )
+_PRONOUN = re.compile(r"(?:he|she|they|it|this|that|his|her|their|them|him|those|these)(?:'\w+)?\b", re.IGNORECASE)
 _DANGLES = parse_words("that's it them him they he she it's he's she's")
 _LAST_DANGLES = parse_words("through that this there one so her these those too")
 _EDGES = ".,!?;:'\")("
@@ -107,10 +109,12 @@ def _find_in_user_turn(turn: Turn, names: frozenset[str]) -> Iterator[tuple[str,
             and (sentence.manner is Manner.COURTESY or not count_telling_words(text))
         )
         answers = turn.question is not None and opens and _is_answer(turn, text, sentence.manner)
-        states = sentence.manner is Manner.STATEMENT and not text.rstrip().endswith((":", ","))
-        corrects = states and not answers and find_correction(text) is not None
-        if states and group and not answers and not corrects and refers_back(text):
-            if count_telling_words(text) >= 2 and sum(map(len, group)) + len(text) < 400:
+        states = is_kept(sentence)
+        alone = states and is_plainly_told(sentence)
+        corrects = sentence.manner is Manner.STATEMENT and not answers and find_correction(text) is not None
+        hangs = sentence.manner is Manner.STATEMENT and refers_back(text) and not text.rstrip().endswith((":", ","))
+        if hangs and group and not answers and not corrects:
+            if (alone or count_telling_words(text) >= 2) and sum(map(len, group)) + len(text) < 400:
                 group.append(text)
             continue
         yield from _merge_group(group, turn, others)
@@ -119,7 +123,7 @@ def _find_in_user_turn(turn: Turn, names: frozenset[str]) -> Iterator[tuple[str,
             group = [_ANSWER, text]
         elif corrects:
             yield quote(text, turn.name, turn.said_at, "corrected"), (turn.message.id,)
-        elif states and not refers_back(text):
+        elif (alone and not _PRONOUN.match(text)) or (states and not refers_back(text) and stands_alone(text)):
             group = [text]
     yield from _merge_group(group, turn, others)
 
@@ -133,7 +137,7 @@ def _merge_group(group: list[str], turn: Turn, others: frozenset[str]) -> Iterat
         yield f'Asked "{question}", {turn.name} said: {words}', (turn.question.message, *own)
     elif len(group) > 1:
         yield quote(" ".join(group), turn.name, turn.said_at), own
-    elif group and stands_alone(group[0]):
+    elif group:
         yield report(group[0], turn.name, turn.said_at, others), own
 
 

@@ -135,6 +135,11 @@ def to_third_person(sentence: str, name: str, others: frozenset[str] = frozenset
     return " ".join((start, *adverbs, verb, *_turn_pronouns(words[after:], name, "their"))) + "."
 
 
+def is_certain(sentence: str) -> bool:
+    """Whether a sentence can be told in the third person, or as something that is so."""
+    return to_third_person(sentence, "They") is not None or _report_that(sentence, "They") is not None
+
+
 def strip_time(text: str) -> str:
     """A sentence less the time that it begins with: "Two years ago I moved" becomes "I moved"."""
     return text[when.end() :] if (when := _WHEN.match(text)) else text

@@ -14,8 +14,10 @@ from ..narration.dates import add_dates
 from ..narration.facts import refers_back
 from ..narration.reported_speech import extract_core, shorten, strip_time, to_third_person
 from .corrections import Correction, find_correction
+from .spoken_entries import find_instruction, find_spoken
 from .statement_values import normalize_thing, parse_clause, parse_lowercase_name, split_things
 from .traits import ADVERB, CLEAN, RULES, Rule
+from .vetoes import is_jest, is_long_ago, is_not_so, is_unreal
 
 _Key: TypeAlias = tuple[str, str, str]
 
@@ -35,15 +37,6 @@ _HABIT = re.compile(
     re.IGNORECASE,
 )
 _PRESENT = re.compile(rf"i {ADVERB}(?:never |don't |typically |normally |generally |often )?([a-z]+)", re.I)
-_NOT_SO = re.compile(
-    r"\b(?:if|would(?! (?:love|like) to)|might|wish|maybe|perhaps|probably|unless|imagine|suppose|pretend|almost"
-    r"|kidding|joking|jk|used to|hypothetically|dream(?:ed|t)|not sure|said|says|told|wrote|writes|replied|thinks"
-    r"|claims|claimed"
-    r"|according to|believes|heard|then|until|in (?:my|the|this|a) (?:novel|story|book|game|dreams?|scenario"
-    r"|example)|character)\b|[\"“”«»?]",
-    re.IGNORECASE,
-)
-_JEST = re.compile(r"\b(?:just kidding|jk|only joking)\b", re.IGNORECASE)
 _NEXT = re.compile(
     r",? (?:and|but|so|then) (?=(?:i|i'm|im|i've|my)\b)|; |, (?=(?:i|i'm|im|i've|my) )| (?=im \d)| - | – | — ",
     re.IGNORECASE,
@@ -72,16 +65,6 @@ _KID = re.compile(
 )
 _YES = re.compile(r"^(?:yes|yeah|yep|yup|yea|sure)\b[,.!:]? *", re.IGNORECASE)
 _NO = re.compile(r"(?:no|nope|none|not|never|nothing|nah)\b", re.IGNORECASE)
-_IDIOM = re.compile(r"\bto hate\b|\bless than\b|\bi could\b|\bor rather\b|\bin theory\b", re.IGNORECASE)
-_YEAR = re.compile(r"\b(?<!since )(?:19|20)\d\d\b")
-_ONCE = re.compile(
-    r"\b(?:back then|back in|at the time|as a (?:child|kid|boy|girl|teenager|teen|student|young \w+)|when i was"
-    r"|in (?:college|high"
-    r" school|my (?:twenties|thirties|youth|teens|childhood))|in the (?:19|20)?\d0s|growing up|at uni(?:versity)?"
-    r"|decades ago|in"
-    r" the past|years? later|long ago)\b",
-    re.IGNORECASE,
-)
 _HAPPENED = re.compile(
     rf"(?:i|i've|i have|my [\w ]{{2,40}}?) {ADVERB}(?:had |was |were )?(?:moved|relocated|worked|started|got|joined"
     rf"|adopted|bought|lived|had|was|were"
@@ -91,12 +74,6 @@ _HAPPENED = re.compile(
 _LASTING = frozenset({"Background", "Identity", "Education", "Health", "Relationship"})
 _RELATIVE = re.compile(rf"\b(?i:my) (?P<kin>(?:{KIN}))(?:,)? (?P<name>[A-Z][a-z]+)\b(?=$|,|[.!]| (?-i:[a-z]))(?!')")
 _NOT_NAMES = frozenset((*WEEKDAYS, *(month.lower() for month in MONTHS))) | parse_words("i god mr mrs dr")
-_UNREAL = re.compile(
-    r"\b(?:if|wish|imagine|suppose|pretend|kidding|joking|hypothetically|dream(?:ed|t)|in (?:my|the|this|a) (?:novel"
-    r"|story"
-    r"|book|game|dreams?))\b|[\"“”«»?]",
-    re.IGNORECASE,
-)
 _PROPER = re.compile(r"(?<=[a-z,] )(?:[A-Z][\w'-]*(?: [A-Z][\w'-]*)*|\d[\d.,]*\d|\d)")
 _HAVE_MANY = re.compile(r"(?:i have|i've got|i own|ive got|i've) ", re.IGNORECASE)
 _AND = re.compile(r",? and (?!i\b)|, ")
@@ -124,34 +101,44 @@ def find_entries(turns: Sequence[Turn]) -> dict[str, tuple[Entry, ...]]:
 
 def _find_in_turn(turn: Turn, alone: bool, others: frozenset[str], mine: Mapping[_Key, Entry]) -> Iterator[Entry]:
     """The entries of one turn; none where all of it was said in jest. `mine` is what the speaker said before."""
-    if any(_JEST.search(one.text) for one in turn.sentences):
+    if any(is_jest(one.text) for one in turn.sentences):
         return
     opens = True
     for sentence in turn.sentences:
         answered = _complete_answer(turn, sentence.text) if alone and opens else None
         opens = opens and sentence.manner is Manner.COURTESY
-        if sentence.manner is not Manner.STATEMENT or len(sentence.text) > LONGEST_STATEMENT:
+        if len(sentence.text) > LONGEST_STATEMENT:
             continue
-        if (meant := find_correction(sentence.text)) and answered is None:
+        states = sentence.manner is Manner.STATEMENT
+        if states and answered is None and (meant := find_correction(sentence.text)):
             yield from _apply_correction(meant, sentence.text, turn, list(mine.values()))
+            continue
+        if instruction := find_instruction(sentence, turn):
+            yield instruction
+        if not states:
             continue
         text = extract_core(answered or sentence.text)
         spoken = list(_find_in_statement(text, sentence.text, turn, others))
+        if instruction is not None:  # "I prefer short answers" is nothing that someone likes
+            yield from (entry for entry in spoken if entry.topic == "name")
+            continue
+        spoken += _find_relatives(text, sentence.text, turn, spoken)
+        if not spoken and answered is None and not _is_read(text):
+            spoken += find_spoken(sentence, turn)
         yield from spoken
-        yield from _find_relatives(text, sentence.text, turn, spoken)
 
 
 def _find_in_statement(text: str, evidence: str, turn: Turn, others: frozenset[str]) -> Iterator[Entry]:
     """The entries of one statement."""
     timeless = strip_time(text)
-    if _NOT_SO.search(timeless) or _IDIOM.search(timeless):
+    if is_not_so(timeless):
         return
     if kid_said := _KID.match(timeless):
         if timeless.islower() and (name := parse_lowercase_name(kid_said[1])):
             yield _build_entry("Identity", "name", f"Name is {name}.", evidence, turn)
         yield from _read_clause(f"im {kid_said[2]}", evidence, turn)
         return
-    long_ago = _is_long_ago(text, turn.said_at.year)
+    long_ago = is_long_ago(text, turn.said_at.year)
     for part in _split_clauses(timeless):
         if part.rpartition(", ")[2] in others:
             part = part.rpartition(", ")[0]
@@ -160,14 +147,9 @@ def _find_in_statement(text: str, evidence: str, turn: Turn, others: frozenset[s
                 yield entry
 
 
-def _is_long_ago(text: str, year: int) -> bool:
-    """Whether a statement is about another time than the present year and the one before."""
-    return _ONCE.search(text) is not None or any(int(found) < year - 1 for found in _YEAR.findall(text))
-
-
 def _find_relatives(text: str, evidence: str, turn: Turn, spoken: list[Entry]) -> Iterator[Entry]:
     """The names of relatives that a statement mentions, where it tells nothing else of them."""
-    if _UNREAL.search(text):
+    if is_unreal(text):
         return
     for found in _RELATIVE.finditer(text):
         kin, name = found["kin"].lower(), found["name"]
@@ -250,6 +232,13 @@ def _read_clause(part: str, evidence: str, turn: Turn) -> Iterator[Entry]:
         if statement.startswith("\x1a "):
             verb_and_object = normalize_thing(re.sub(r"^i\b", "", extract_core(part), flags=re.I)) or says.lower()
             yield _build_entry("Habits", f"habit:{verb_and_object}", says[:1].upper() + says[1:], evidence, turn)
+
+
+def _is_read(text: str) -> bool:
+    """Whether a rule knows what a statement looks like: where it took nothing from it, there is nothing that lasts."""
+    parts = list(_split_clauses(strip_time(text)))
+    rules = [rule for rule in RULES if rule.topic != "job"]  # "I'm a night owl" tells something else
+    return any(rule.pattern.match(part) for part in parts for rule in rules)
 
 
 def _is_habit(part: str) -> bool:

@@ -1,0 +1,80 @@
+"""The messages that extraction is measured on are as many and as varied as they claim, and the halves are apart."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from benchmarks.extraction import Figures, Remains
+from benchmarks.labelled_messages import CLASSES, DATA, NOISE, Labelled, Leaf, load_messages
+
+from cofio import Invalid
+
+TRAIN, TEST = (load_messages(DATA / f"extraction_{half}.jsonl") for half in ("train", "test"))
+NEAREST = 0.45
+"""The most that the words of a test message and of a training message may have in common, of all that they have."""
+
+
+def split_units(text: str) -> frozenset[str]:
+    """The words of a text; of one that has no spaces, each two letters on end."""
+    found: set[str] = set()
+    for word in re.findall(r"[^\W\d_]+", text.lower()):
+        unspaced = re.search("[\u3040-\u30ff\u3400-\u9fff]", word) and len(word) > 1
+        found |= {word[at : at + 2] for at in range(len(word) - 1)} if unspaced else {word}
+    return frozenset(found)
+
+
+def test_the_set_is_large_and_every_class_language_and_noise_is_in_both_halves() -> None:
+    assert len(TRAIN) + len(TEST) >= 800
+    for half in (TRAIN, TEST):
+        kinds = Counter(leaf.kind for each in half for leaf in each.leaves)
+        assert set(kinds) == set(CLASSES)
+        assert min(kinds.values()) >= 10
+        assert {each.noise for each in half} >= set(NOISE)
+        assert {each.language for each in half} >= {"en", "de", "es", "fr", "it", "zh", "ja"}
+
+
+def test_the_words_that_must_survive_stand_in_their_messages() -> None:
+    for each in (*TRAIN, *TEST):
+        assert all(leaf.is_in(each.text) for leaf in each.leaves), each.text
+
+
+def test_no_hand_and_hardly_a_word_of_the_test_half_is_in_the_training_half() -> None:
+    assert {each.hand for each in TRAIN}.isdisjoint(each.hand for each in TEST)
+    known = [(split_units(each.text), each.text) for each in TRAIN]
+    for each in TEST:
+        mine = split_units(each.text)
+        shared, nearest = max((len(mine & other) / max(len(mine | other), 1), text) for other, text in known)
+        assert shared <= NEAREST, (each.text, nearest)
+
+
+def test_a_file_of_ones_own_says_which_line_is_wrong(tmp_path: Path) -> None:
+    file = tmp_path / "own.jsonl"
+    for row, problem in (
+        ({"text": "Hi"}, "has to leave something"),
+        ({"text": "Hi", "leaves": [{"class": "shoe size", "keys": ["12"]}]}, "unknown class: shoe size"),
+        ({"noise": "joke"}, "no labelled message"),
+    ):
+        file.write_text(json.dumps(row))
+        with pytest.raises(Invalid, match=problem):
+            load_messages(file)
+
+
+def test_the_scorer_counts_what_is_kept_what_is_filed_right_and_what_is_made_up() -> None:
+    home = Leaf(kind="home", keys=("oslo",))
+    said = Labelled(text="we live in oslo", hand="h", style="s", language="en", leaves=(home,))
+    joke = Labelled(text="lol", hand="h", style="s", language="en", noise="joke")
+    figures = Figures()
+    figures.add(said, Remains(facts=("H said: “we live in oslo”",)))
+    figures.add(said, Remains(facts=(), current=({"category": "Home", "description": "Lives in Oslo."},)))
+    figures.add(said, Remains(facts=(), current=({"category": "Pets", "description": "Oslo"},)))
+    figures.add(joke, Remains(facts=("H said: lol",)))
+    figures.add(said, Remains(facts=(), ended=({"category": "Home", "description": "No longer lives in Oslo."},)))
+    assert str(figures.in_profile["all"]) == "50% of 4"
+    assert str(figures.misfiled) == "50% of 2"
+    assert (len(figures.wrong), figures.entries) == (1, 3)
+    assert str(figures.noise_kept["joke"]) == "100% of 1"
+    assert str(figures.noise_in_profile["all"]) == "0% of 1"
