@@ -170,6 +170,13 @@ def test_what_an_endpoint_takes_is_kept_for_others(server: Scripted, make: Makin
     assert shelf.dialects == {(server.url, "scripted"): Dialect(form="object")}
 
 
+def test_that_one_conversation_left_no_room_is_not_kept_for_others(server: Scripted, make: Making) -> None:
+    shelf = Shelf()
+    server.script = [fails(400, "This model's maximum context length is 4096 tokens."), says(GOOD)]
+    assert ask(make(dialects=shelf)) == GOOD
+    assert shelf.dialects == {}
+
+
 def test_what_is_kept_can_be_read_and_what_is_not_known_is_passed_over() -> None:
     known = Dialect(form="text", limit="", takes_temperature=False, needs_words=True)
     assert Dialect.decode(asdict(known)) == known

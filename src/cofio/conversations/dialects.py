@@ -17,7 +17,7 @@ from ..values.scopes import MODEL_USAGE
 from .message_records import fields
 
 KEPT = timedelta(days=7)
-"""After which it is found out anew: the endpoint may have learned something."""
+"""After which it is found out again: the endpoint may have been updated."""
 
 
 class StoredDialects:

@@ -119,19 +119,19 @@ class ChatEndpoint:
         self.name, self.model = address.root, model
         self._spend, self._refusal = spend, refusal
         self._dialects = dialects
-        self._known: Dialect | None = None
+        self._dialect: Dialect | None = None
 
     @property
     def dialect(self) -> Dialect:
         """What the endpoint takes, as far as it is known: from before, if it is kept, else the most that it may."""
-        if self._known is None:
+        if self._dialect is None:
             kept = self._dialects.load(self.name, self.model) if self._dialects is not None else None
-            self._known = kept or Dialect()
-        return self._known
+            self._dialect = kept or Dialect()
+        return self._dialect
 
     def describe_shapes(self) -> None:
         """Describe shapes in words from now on: the endpoint takes a schema and does not hold the model to it."""
-        self._known = replace(self.dialect, needs_words=True)
+        self._dialect = replace(self.dialect, needs_words=True)
 
     def close(self) -> None:
         """Close the connections, and end at once what waits for an answer; nothing is asked any more."""
@@ -162,9 +162,11 @@ class ChatEndpoint:
 
         reply = self._endpoint.ask(attempt, hurried=hurried)
         if dialect != first:
-            self._known = dialect
-            if self._dialects is not None:
-                self._dialects.save(self.name, self.model, dialect)
+            self._dialect = dialect
+            # That there was no room for a limit may be due to this one conversation: it is not kept for others.
+            lasting = dialect if dialect.limit else replace(dialect, limit=first.limit)
+            if self._dialects is not None and lasting != first:
+                self._dialects.save(self.name, self.model, lasting)
         return reply
 
     def _send_once(

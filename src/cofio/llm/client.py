@@ -121,8 +121,9 @@ class Model:
             try:
                 reply = self._send(system, again, schema, name, MAX_TOKENS * 2 if reply.is_cut else MAX_TOKENS, hurried)
             except Failed as failed:
+                # Who took the question and refuses it with the answer quoted has no room for both.
                 if failed.reason != "refused":
-                    raise  # what took the question does not take it with an answer quoted: there is no room for both
+                    raise
             else:
                 answer, problem = _find_answer(reply, schema)
         if answer is None:

@@ -1,4 +1,4 @@
-"""What a call does, what a log shows, what helped, and which runs make one skill: single rules, and the labelled runs."""
+"""What a call does, what a log shows, what helped, which runs make one skill: single rules, and the labelled runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from benchmarks.agent_runs import FILES, judge, load
 
 from cofio.extract.extractor import Step
 from cofio.extract.rules.agent_runs.command_templates import keep_common
-from cofio.extract.rules.agent_runs.commands import changes_something, find_deed, looks_up
+from cofio.extract.rules.agent_runs.commands import changes_something, find_action, looks_up
 from cofio.extract.rules.agent_runs.results import summarize_result
 
 from .runs import calls, case, run, says, user
@@ -47,7 +47,7 @@ def command(text: str) -> Step:
     ],
 )
 def test_a_command_looks_checks_or_acts(text: str, name: str, doing: str) -> None:
-    assert find_deed(command(text)) == (name, doing)
+    assert find_action(command(text)) == (name, doing)
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_a_log_is_told_by_the_error_in_it_and_has_not_failed() -> None:
     assert found is not None
     assert not found.steps[0].failed
     assert found.insight == (
-        "bash(command=kubectl logs deploy/api) showed what was wrong (error connect ECONNREFUSED 10.2.0.7:5432 (3 lines)),"
-        " and what helped was bash(command=kubectl set env deploy/api DATABASE_URL=pg)."
+        "bash(command=kubectl logs deploy/api) showed what was wrong (error connect ECONNREFUSED 10.2.0.7:5432"
+        " (3 lines)), and what helped was bash(command=kubectl set env deploy/api DATABASE_URL=pg)."
     )
 
 

@@ -12,6 +12,7 @@ from tests.llm.scripted import (
     broken,
     echoing,
     empty,
+    fails,
     refusing,
     right,
     slow,
@@ -132,6 +133,14 @@ def test_a_flush_waits_for_the_model_no_longer_than_is_set(store: StoreAddress) 
         answer = flushed(api)
         assert "it has not answered yet" in answer["meta"]["notes"][0]
         assert provenance(api)["episode"] == {"rules"}
+
+
+@pytest.mark.requirement("model.wait")
+def test_a_model_that_could_not_be_asked_is_not_waited_for(store: StoreAddress) -> None:
+    with Scripted(fails(401)) as bad, serving(store, embedder=HashedEmbedder(), model=bad.url, wait=600.0) as (api, _):
+        for number, text in enumerate((CLIMBING, COFFEE)):
+            api.add(said(text, T + number * HOUR), session=str(number))
+            assert "answered 401" in flushed(api, str(number))["meta"]["notes"][0]
 
 
 @pytest.mark.requirement("model.budget")

@@ -152,9 +152,14 @@ class Jobs:
                 self._start()
 
     def wait_until_settled(self, project: Project, session: str, seconds: float) -> bool:
-        """Wait until nothing is left to do for a session, but no longer than that; whether it is so."""
+        """Wait until nothing is left to do for a session, but no longer than that; whether it is so.
+
+        A model that could not be asked of late is not waited for: what it has to do is tried again some time.
+        """
         with self._condition:
-            self._condition.wait_for(lambda: self._is_closing or not self._open[(project, session)], seconds)
+            self._condition.wait_for(
+                lambda: self._is_closing or not self._open[(project, session)] or self.trouble is not None, seconds
+            )
             return not self._open[(project, session)]
 
     def sum_usage(self, project: Project, session: str) -> Usage:

@@ -41,7 +41,8 @@ QUALITY = {
 """What a run's quality is the sum of, within 0 and 1."""
 
 _ADMITS = re.compile(
-    r"(?i)\b(?:i|we|(?<!so )(?<!because )(?<!since )(?<!why )it)(?: \w{1,12})? ?(?:could(?: not|n['’]t)|can(?:not|['’]t| not)|was(?: not|n['’]t) able"
+    r"(?i)\b(?:i|we|(?<!so )(?<!because )(?<!since )(?<!why )it)(?: \w{1,12})? ?"
+    r"(?:could(?: not|n['’]t)|can(?:not|['’]t| not)|was(?: not|n['’]t) able"
     r"|were(?: not|n['’]t) able|am unable|was unable|am not able|failed)\b"
     r"|\bunable to\b|\b(?:is|are|was|were) (?:still )?(?:broken|failing|not (?:possible|working))\b"
     r"|\bdid(?: not|n['’]t) (?:work|succeed)"

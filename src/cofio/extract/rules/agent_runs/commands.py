@@ -29,7 +29,7 @@ Doing: TypeAlias = Literal["looks", "checks", "acts"]
 """To look changes nothing and finds no fault; to check changes nothing, and may fail; all else acts."""
 
 
-class Deed(NamedTuple):
+class Action(NamedTuple):
     """What a tool for everything was made to do, such as `kubectl rollout restart`, `sql select` or `http get`."""
 
     name: str
@@ -39,7 +39,7 @@ class Deed(NamedTuple):
 class _Nature(NamedTuple):
     """What a call is by its tool and its arguments."""
 
-    deed: Deed
+    action: Action
     looks_up: bool
     changes_something: bool
 
@@ -73,12 +73,12 @@ _SHOWS_LOG = re.compile(r"\blogs?\b|--log|journalctl|dmesg")
 
 def find_program(step: Step) -> str:
     """What a tool for everything was made to do; empty for other tools."""
-    return find_deed(step).name
+    return find_action(step).name
 
 
-def find_deed(step: Step) -> Deed:
+def find_action(step: Step) -> Action:
     """What a tool for everything was made to do; of several programs in a row the first that acts, else that checks."""
-    return _get_nature(step).deed
+    return _get_nature(step).action
 
 
 def looks_up(step: Step) -> bool:
@@ -99,31 +99,31 @@ def _get_nature(step: Step) -> _Nature:
 
 def _examine(tool: str, arguments: str) -> _Nature:
     step = Step(tool=tool, arguments=arguments, result="", failed=False)
-    deed, given, named = _find_deed(step), get_fields(step), split_name(tool)
+    action, given, named = _find_action(step), get_fields(step), split_name(tool)
     looks = (
         only_reads(tool)
         or any(given.get(key) in LOOKING_VERBS for key in _OPERATIONS)
-        or (bool(deed.name) and deed.doing == "looks")
+        or (bool(action.name) and action.doing == "looks")
     )
-    acts = deed.doing == "acts" if deed.name else bool(named) and not {named[0], named[-1]} & LOOKING_TOOLS
-    return _Nature(deed, looks, acts and not looks)
+    acts = action.doing == "acts" if action.name else bool(named) and not {named[0], named[-1]} & LOOKING_TOOLS
+    return _Nature(action, looks, acts and not looks)
 
 
 _cached_examine = lru_cache(maxsize=4096)(_examine)
 
 
-def _find_deed(step: Step) -> Deed:
+def _find_action(step: Step) -> Action:
     arguments = get_fields(step)
     if method := next((arguments[key] for key in ("method", "verb") if key in arguments), ""):
-        return Deed(f"http {method.lower()[:10]}", "looks" if method.lower() in LOOKING_VERBS else "acts")
+        return Action(f"http {method.lower()[:10]}", "looks" if method.lower() in LOOKING_VERBS else "acts")
     named = split_name(step.tool)
     statement = next((arguments[key] for key in _STATEMENTS if key in arguments), "")
     if DATABASES.intersection(named) and (found := _STATEMENT.match(statement)):
         verb = found[1].lower()
-        return Deed(f"sql {verb}", "looks" if verb in LOOKING_VERBS else "acts")
+        return Action(f"sql {verb}", "looks" if verb in LOOKING_VERBS else "acts")
     command = _get_command(step)
-    deeds = list(_parse_deeds(command, named))
-    return min(deeds, key=lambda deed: ("acts", "checks", "looks").index(deed.doing), default=Deed("", "looks"))
+    actions = list(_parse_actions(command, named))
+    return min(actions, key=lambda action: ("acts", "checks", "looks").index(action.doing), default=Action("", "looks"))
 
 
 def _get_command(step: Step) -> str:
@@ -134,28 +134,28 @@ def _get_command(step: Step) -> str:
     return "" if " " not in command and len(arguments) > 1 and not runs else command
 
 
-def _parse_deeds(command: str, named: list[str]) -> Iterator[Deed]:
+def _parse_actions(command: str, named: list[str]) -> Iterator[Action]:
     elsewhere = _ELSEWHERE.match(command)
     plain = command[elsewhere.end() :] if elsewhere else _QUOTED.sub("''", command)
     suite = named[0] if named and named[0] in SUITES | READERS and not command.startswith(named[0]) else ""
     for part in _CHAIN.split(plain):
         if part.strip():
-            yield _parse_deed(f"{suite} {part.strip()}".strip())
+            yield _parse_action(f"{suite} {part.strip()}".strip())
 
 
-def _parse_deed(command: str) -> Deed:
+def _parse_action(command: str) -> Action:
     """The program that one command runs, and what it does."""
     name = _parse_program(_ELSEWHERE.sub("", command, count=1))
     if not name:
-        return Deed("", "looks")
+        return Action("", "looks")
     if (destroys := DESTROYS.search(command)) and destroys[0] not in name:
-        return Deed(f"{name} {destroys[0].lower()}", "acts")
+        return Action(f"{name} {destroys[0].lower()}", "acts")
     program, *verbs = name.split()
     if _CHANGING.search(command):
-        return Deed(name, "acts")
+        return Action(name, "acts")
     if program in LOOKING_PROGRAMS or (verbs and verbs[-1] in LOOKING_VERBS):
-        return Deed(name, "looks")
-    return Deed(name, "checks" if program in CHECKING_PROGRAMS or (verbs and verbs[-1] in CHECKING_VERBS) else "acts")
+        return Action(name, "looks")
+    return Action(name, "checks" if program in CHECKING_PROGRAMS or (verbs and verbs[-1] in CHECKING_VERBS) else "acts")
 
 
 def _parse_program(command: str) -> str:
@@ -184,7 +184,7 @@ def _parse_program(command: str) -> str:
 def find_source(step: Step) -> str | None:
     """The path or address of a text that a call fetches as it is; None when it asks a service."""
     arguments, command, named = get_fields(step), _get_command(step), split_name(step.tool)
-    if find_deed(step).name and command:
+    if find_action(step).name and command:
         reads = looks_up(step) and (find_program(step).split()[0] in READERS or _SHOWS_LOG.search(command))
         return command if reads else None
     path = next((arguments[key] for key in _PATHS if key in arguments), None)

@@ -6,45 +6,28 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import reduce
-from typing import NamedTuple
 
 from ....text.tokenizer import split_words
-from ...extractor import GROWN_FROM, Case, Skill, Step
-from ..lines import MASK, cut, flatten, split_name
-from .arguments import get_fields, render_arguments, render_call
+from ...extractor import GROWN_FROM, Case, Skill
+from ..lines import cut, flatten, split_name
+from .arguments import render_call
 from .cases import CORRECTION
-from .command_templates import keep_common
 from .commands import changes_something, find_program
 from .intents import INTENT
-from .remedies import MENDED, find_remedy
-from .results import SHOWS
+from .remedies import find_remedy
+from .skill_steps import Key, collect_steps, find_recurring, is_to_mend, measure_agreement, render_steps
 from .steps import has_worked
 from .task_kinds import find_kinds, find_meaning, find_orders, is_generic
 
 SUCCESS = 0.5  # the quality from which a case counts as one that worked
-MOST_STEPS = 10
 MOST_PITFALLS = 4
 MOST_SEEN = 3
 CAP = 0.95
 UNPROVEN = 0.1  # the confidence in a way that has never been seen to work
 
-MOST_VALUES = 12  # of an argument that are compared
 
 _UNNEEDED = 2  # the rank of a failure that a run could do without
 _ENGLISH = re.compile(r"(?i)\b(?:the|my|our|is|are|which|what|how|why|where|of|with|and|to|i)\b")
-
-
-class _Key(NamedTuple):
-    """What makes two steps of different runs the same step."""
-
-    tool: str
-    program: str
-    """What a tool that runs commands was told to run."""
-    to_mend: bool
-    """Whether it failed, and the same call worked after what the run did about it: a test before the repair."""
-    again: bool
-    """Whether the same call was made before something was changed: a look at what came of it."""
 
 
 def build_skill(cases: Sequence[Case]) -> Skill:
@@ -58,79 +41,21 @@ def build_skill(cases: Sequence[Case]) -> Skill:
     """
     cases = cases[-GROWN_FROM:]
     good = [case for case in cases if case.quality >= SUCCESS]
-    ways = [_collect_steps(case, tried=not good) for case in good or cases]
-    keys = _find_recurring(ways)
-    agreement = _measure_agreement(keys, ways)
+    ways = [collect_steps(case, tried=not good) for case in good or cases]
+    keys = find_recurring(ways)
+    agreement = measure_agreement(keys, ways)
     count, share = len(cases), len(good) / max(1, len(cases))
     confidence = min(CAP, len(good) / (count + 1) * (0.7 + 0.3 * agreement)) if good else UNPROVEN
     example = flatten(max(good or cases, key=lambda case: case.quality).intent if cases else "", INTENT)
     tools = list(dict.fromkeys(key.tool for key in keys))
-    deeds = list(dict.fromkeys(key.program or key.tool for key in keys))
+    actions = list(dict.fromkeys(key.program or key.tool for key in keys))
     return Skill(
         name=_build_name(cases),
-        description=_describe(example, deeds, good=bool(good)),
-        content=_render_content(cases, keys, [_render_step(key, ways) for key in keys], example, tools),
+        description=_describe(example, actions, good=bool(good)),
+        content=_render_content(cases, keys, render_steps(keys, ways), example, tools),
         confidence=round(confidence, 2),
         maturity=round((1 - 0.75**count) * share * (0.5 + 0.5 * agreement), 2),
     )
-
-
-def _collect_steps(case: Case, *, tried: bool) -> dict[_Key, list[Step]]:
-    """The steps of a case that worked or were to be mended, or all that were tried, in the order of their first use."""
-    way: dict[_Key, list[Step]] = {}
-    for at, step in enumerate(case.steps):
-        to_mend = _is_to_mend(case, at)
-        if tried or to_mend or has_worked(step):
-            program = find_program(step) if is_generic(step.tool) else ""
-            key = _Key(flatten(step.tool, 80), program, to_mend, _is_repeated(case.steps, at))
-            way.setdefault(key, []).append(step)
-    return way
-
-
-def _is_to_mend(case: Case, at: int) -> bool:
-    """Whether a command failed, and the same one worked after what the run did about it."""
-    step = case.steps[at]
-    return step.failed and is_generic(step.tool) and find_remedy(case.steps, at).startswith(MENDED)
-
-
-def _is_repeated(steps: Sequence[Step], at: int) -> bool:
-    """Whether a call that changes nothing was made before, with the same arguments, and something was changed since."""
-    if changes_something(steps[at]):
-        return False
-    call = steps[at].tool, steps[at].arguments
-    same = (index for index in range(at - 1, -1, -1) if (steps[index].tool, steps[index].arguments) == call)
-    before = next((index for index in same if has_worked(steps[index])), at)
-    return any(has_worked(step) and changes_something(step) for step in steps[before:at])
-
-
-def _find_recurring(ways: Sequence[dict[_Key, list[Step]]]) -> list[_Key]:
-    """The keys that more than half of the cases have, in their usual order; where they share none, the last one's.
-
-    If none of them finds out what is wrong, the newest that does is added: who only repairs, repairs blindly.
-    """
-    counts = Counter(key for way in ways for key in way)
-    often = [key for key in counts if counts[key] * 2 > len(ways)]
-    if not often:
-        often = next((list(way) for way in reversed(ways) if way), [])
-    elif diagnoses := [key for way in reversed(ways) for key in way if _shows_error(way[key])]:
-        often += [] if set(often) & set(diagnoses) or any(key.to_mend for key in often) else diagnoses[:1]
-    positions: dict[_Key, list[float]] = {key: [] for key in often}
-    for way in ways:
-        for position, key in enumerate(way):
-            if key in positions:
-                positions[key].append(position / len(way))
-    most = sorted(often, key=lambda key: -counts[key])[:MOST_STEPS]
-    return sorted(most, key=lambda key: sum(positions[key]) / len(positions[key]))
-
-
-def _shows_error(steps: Sequence[Step]) -> bool:
-    return any(step.result.startswith(SHOWS) for step in steps)
-
-
-def _measure_agreement(keys: Sequence[_Key], ways: Sequence[dict[_Key, list[Step]]]) -> float:
-    """The mean share of steps that a case and the skill have in common."""
-    shares = [len(way.keys() & set(keys)) / len(way.keys() | set(keys)) for way in ways if way or keys]
-    return sum(shares) / len(shares) if shares else 0.0
 
 
 def _build_name(cases: Sequence[Case]) -> str:
@@ -183,15 +108,15 @@ def _slugify(parts: Sequence[str]) -> str:
     return "-".join(re.findall(r"[^\W_]+", "".join(c for c in plain if not unicodedata.combining(c))))[:60].strip("-")
 
 
-def _describe(example: str, deeds: Sequence[str], *, good: bool) -> str:
+def _describe(example: str, actions: Sequence[str], *, good: bool) -> str:
     request = cut(example, 160) or "a task"
-    if not deeds:
+    if not actions:
         return f'For requests like "{request}"'
-    return f'For requests like "{request}": {", then ".join(deeds[:5])}{"" if good else " (not seen to work yet)"}.'
+    return f'For requests like "{request}": {", then ".join(actions[:5])}{"" if good else " (not seen to work yet)"}.'
 
 
 def _render_content(
-    cases: Sequence[Case], keys: Sequence[_Key], steps: Sequence[str], example: str, tools: Sequence[str]
+    cases: Sequence[Case], keys: Sequence[Key], steps: Sequence[str], example: str, tools: Sequence[str]
 ) -> str:
     good = sum(case.quality >= SUCCESS for case in cases)
     seen = sorted(cases, key=lambda case: -case.quality)[:MOST_SEEN]
@@ -222,35 +147,7 @@ def _join_names(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def _render_step(key: _Key, ways: Sequence[dict[_Key, list[Step]]]) -> str:
-    """A step with the arguments that stay the same, and the names of those that vary."""
-    steps = [step for way in ways for step in way.get(key, ())]
-    runs = sum(key in way for way in ways)
-    several = sum(len({step.arguments for step in way[key]}) > 1 for way in ways if key in way) * 2 > runs
-    arguments: dict[str, str] = {}
-    counts = Counter(name for step in steps for name in get_fields(step))
-    for name in counts:
-        if counts[name] * 2 < len(steps):
-            continue
-        values = list(dict.fromkeys(item for step in steps if (item := get_fields(step).get(name)) is not None))
-        arguments[name] = (
-            values[0] if len(values) == 1 and MASK not in values else _render_placeholder(name, key, values)
-        )
-    return (
-        f"`{key.tool}({render_arguments(arguments)})`"
-        + ", several times" * several
-        + ", which fails at first" * key.to_mend
-        + ", once more" * key.again
-    )
-
-
-def _render_placeholder(name: str, key: _Key, values: Sequence[str]) -> str:
-    if key.program and len(values) > 1 and " " in values[0]:
-        return reduce(keep_common, values[1:MOST_VALUES], values[0])
-    return f"<{name or 'input'}>"
-
-
-def _find_pitfalls(cases: Sequence[Case], keys: Sequence[_Key]) -> list[str]:
+def _find_pitfalls(cases: Sequence[Case], keys: Sequence[Key]) -> list[str]:
     """The failures that were seen, each with what helped: those with a remedy first, then by the number of runs.
 
     A failure that is a step of the skill is none, nor is one that a single run which succeeded could do without, nor
@@ -261,7 +158,7 @@ def _find_pitfalls(cases: Sequence[Case], keys: Sequence[_Key]) -> list[str]:
     mended = {(key.tool, key.program) for key in keys if key.to_mend}
     for number, case in enumerate(cases):
         for at, step in enumerate(case.steps):
-            if not step.failed or (_is_to_mend(case, at) and (flatten(step.tool, 80), find_program(step)) in mended):
+            if not step.failed or (is_to_mend(case, at) and (flatten(step.tool, 80), find_program(step)) in mended):
                 continue
             kind = step.tool, re.sub(r"\d+|\"[^\"]{0,80}\"|'[^']{0,80}'", "#", step.result)[:60]
             runs.setdefault(kind, set()).add(number)

@@ -9,7 +9,7 @@ from functools import lru_cache
 from ....text.tokenizer import STOP_WORDS, split_words
 from ...extractor import Case
 from ..lines import only_reads, split_name
-from .commands import DESTROYS, changes_something, find_deed, find_program
+from .commands import DESTROYS, changes_something, find_action, find_program
 from .steps import has_worked
 from .vocabulary import (
     COMMON_LOOKS,
@@ -54,7 +54,8 @@ _TROUBLE = re.compile(  # a request that names one wants it repaired
     r"|bad gateway|50[0234]|(?:wo|ca|do|does|is|are)n['’]?t|cannot|can not|not (?:start|run|work|come|going)\w{0,4})\b"
 )
 _COMMON_CORE = re.compile(
-    r"(?:edit|write|create|str|replace|multi)\w*|sed|git .*|python3?|make|npm .*|mkdir|cp|mv|touch|tee"
+    r"(?:edit|write|create|str|replace|multi)\w*|sed|git .*|python3?|node|make|npm .*|mkdir|cp|mv|touch|tee"
+    r"|curl|wget|http .*"
 )
 """What is used for changes of every kind, so that it proves no kinship."""
 _TO = re.compile(r"\bto [a-z]+")
@@ -103,9 +104,9 @@ def is_alike(case: Case, other: Case) -> bool:
             tools, their_tools = tools & acting, their_tools & acting
         if 2 * len(tools & their_tools) >= SAME_TOOLS * (len(tools) + len(their_tools)):
             return likeness >= WORDS_WITH_TOOLS and (bool(things) or tools == their_tools)
-    (acts, deeds), (they_act, their_deeds) = _collect_deeds(case), _collect_deeds(other)
-    if deeds and their_deeds and not deeds & their_deeds:
-        if acts != they_act or _destroys(deeds) != _destroys(their_deeds):
+    (acts, actions), (they_act, their_actions) = _collect_actions(case), _collect_actions(other)
+    if actions and their_actions and not actions & their_actions:
+        if acts != they_act or _destroys(actions) != _destroys(their_actions):
             return False
         least = WORDS_DESPITE_TOOLS
     return bool(things) and likeness >= least
@@ -124,10 +125,10 @@ def _has_same_core(case: Case, other: Case, likeness: float) -> bool:
     same_trouble = bool(_find_mended(case) & _find_mended(other))
     if not shared or shared not in (core, their_core):
         return bool(telling) and same_trouble
-    if likeness:
-        return bool(telling) or same_trouble or likeness >= WORDS_WITH_EDITS
-    if same_trouble:
+    if same_trouble or likeness >= WORDS_WITH_EDITS:
         return True
+    if likeness:
+        return bool(telling)
     same_look = not telling.isdisjoint(_find_telling_tools(case)) or bool(_find_looks(case) & _find_looks(other))
     return bool(telling) and len(shared) > 1 and same_look
 
@@ -153,8 +154,8 @@ def _find_mended(case: Case) -> set[str]:
 
 def _find_looks(case: Case) -> set[str]:
     """The programs that a run looked or checked with, but for those that are used everywhere."""
-    deeds = (find_deed(step) for step in case.steps)
-    return {deed.name for deed in deeds if deed.name and deed.doing != "acts"} - COMMON_LOOKS
+    actions = (find_action(step) for step in case.steps)
+    return {action.name for action in actions if action.name and action.doing != "acts"} - COMMON_LOOKS
 
 
 def _wants_the_same(request: str, other: str) -> bool:
@@ -256,12 +257,12 @@ def _find_telling_tools(case: Case) -> frozenset[str]:
     return frozenset(step.tool for step in case.steps if not is_generic(step.tool))
 
 
-def _destroys(deeds: frozenset[str]) -> bool:
-    return any(DESTROYS.search(name) for name in deeds)
+def _destroys(actions: frozenset[str]) -> bool:
+    return any(DESTROYS.search(name) for name in actions)
 
 
-def _collect_deeds(case: Case) -> tuple[bool, frozenset[str]]:
+def _collect_actions(case: Case) -> tuple[bool, frozenset[str]]:
     """Whether the tools for everything were made to act, and what they did then; else what they looked with."""
-    done = [find_deed(step) for step in case.steps if is_generic(step.tool)]
+    done = [find_action(step) for step in case.steps if is_generic(step.tool)]
     acting = frozenset(name for name, doing in done if name and doing == "acts")
     return bool(acting), acting or frozenset(name for name, _ in done if name)
