@@ -20,7 +20,6 @@ BEST_MESSAGE = (1, EACH)  # but where no least cosine is asked for, only the bes
 FACT_FLOOR = 0.25  # the relevance that a fact needs to be shown with its episode, which was found already
 PART_FLOOR = 0.1  # of the store's floor: what a message or a fact must reach to speak for its episode
 FEW_FACTS = 3  # below which an episode shows those beside what it was found by, too
-LIKELY = 0.4  # the score of its best part from which on that is taken for the answer itself
 BESIDE = 3  # episodes that are given where the first answers, however likely the others are
 AT_ONCE = 150  # sessions that are named in one filter
 
@@ -93,8 +92,7 @@ def search_episodes(engine: Engine, home: Scope, query: MemoryQuery) -> Answer:
 
 
 def _add_facts(engine: Engine, home: Scope, episodes: Sequence[MemoryHit], groups: Mapping[str, Sequence[Hit]]) -> None:
-    """Show with episodes, beside the few facts that are hits, those that were said next to what each was found by, if
-    that is not likely to be the answer itself.
+    """Show with episodes, beside the few facts that are hits, those that were said next to what each was found by.
 
     An answer often stands beside the words that find it: in the reply to a question, or a sentence further on.
     """
@@ -102,7 +100,6 @@ def _add_facts(engine: Engine, home: Scope, episodes: Sequence[MemoryHit], group
         each.record.id: part
         for each in episodes
         if len(each.facts) < FEW_FACTS
-        and groups[each.record.id][0].score < LIKELY
         and (part := next((hit for hit in groups[each.record.id] if hit.record.kind is not Kind.EPISODE), None))
     }
     if not anchors:
