@@ -42,7 +42,7 @@ def test_an_instruction_is_kept_word_for_word(said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said", ["write me a limerick about taxes", "if i won the lottery id buy an island", "so bored rn", "鸡蛋要煮几分钟"]
+    "said", ["write me a limerick", "if i won the lottery id buy an island", "so bored rn", "鸡蛋要煮几分钟？"]
 )
 def test_requests_hypotheses_moods_and_questions_leave_nothing(said: str) -> None:
     found = _extract(said)
