@@ -104,6 +104,7 @@ def shorten(text: str, longest: int = LONGEST) -> str:
     return f"{head[: at if at > 0 else len(head)].rstrip(' ,;:')}…"
 
 
+@lru_cache(maxsize=2048)
 def to_third_person(sentence: str, name: str, others: frozenset[str] = frozenset()) -> str | None:
     """A statement about its speaker in the third person, or None unless its grammar is certain."""
     text = extract_core(sentence)

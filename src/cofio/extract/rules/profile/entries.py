@@ -123,8 +123,9 @@ def _find_in_turn(turn: Turn, alone: bool, others: frozenset[str], mine: Mapping
             yield from (entry for entry in spoken if entry.topic == "name")
             continue
         spoken += _find_relatives(text, sentence.text, turn, spoken)
-        if not spoken and answered is None and not _is_read(text):
-            spoken += find_spoken(sentence, turn)
+        if not spoken and answered is None:
+            own_words = list(find_spoken(sentence, turn))
+            spoken += own_words if own_words and not _is_read(text) else []
         yield from spoken
 
 

@@ -85,7 +85,7 @@ def find_spoken(one: Sentence, turn: Turn) -> Iterator[Entry]:
     )  # fmt: skip
 
 
-def _choose_topic(kind: str, words: str, cues: set[str]) -> str:
+def _choose_topic(kind: str, words: str, cues: frozenset[str]) -> str:
     """What an entry is about: a person has one home and one name, and many of the rest."""
     if kind == "home" and "dwells" in cues and not cues & _OTHERS:
         return "home"

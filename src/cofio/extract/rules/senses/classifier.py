@@ -62,7 +62,7 @@ def _load_weights() -> _Weights:
 def judge_sentence(sentence: str) -> Sense:
     """What a sentence is; the same words always give the same answer."""
     weights = _load_weights()
-    sums = [sum(column) for column in zip(*(weights.rows[each] for each in list_features(sentence)), strict=True)]
+    sums = map(sum, zip(*(weights.rows[each] for each in list_features(sentence)), strict=True))
     scores = [total * scale for total, scale in zip(sums, weights.scales, strict=True)]
     labels = _to_shares(scores[: len(LABELS)])
     kinds = _to_shares(scores[len(LABELS) : -2])

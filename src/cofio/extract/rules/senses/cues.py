@@ -10,7 +10,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 GRAMS = 2048
@@ -121,7 +121,8 @@ def count_features() -> int:
     return len(load_cues().index) + GRAMS
 
 
-def find_cues(sentence: str) -> set[str]:
+@lru_cache(maxsize=2048)
+def find_cues(sentence: str) -> frozenset[str]:
     """The names of what was found in a sentence: cues, whether it starts with them, and how it is written."""
     cues = load_cues()
     text = sentence[:LONGEST].replace("’", "'").strip()
@@ -144,13 +145,12 @@ def find_cues(sentence: str) -> set[str]:
         found |= own
         if at < 2:
             found.update(f"{('starts', 'second')[at]} {name}" for name in own)
-    for word, hints in cues.anywhere:
+    for word, hints in () if low.isascii() else cues.anywhere:
         if word in low:
             found |= hints
             found.update(f"starts {name}" for name in hints if low.startswith(word))
     found |= set(_describe_shape(text, low, tokens, telling))
-    found |= set(_combine(found))
-    return found
+    return frozenset(found) | frozenset(_combine(found))
 
 
 def list_features(sentence: str) -> list[int]:

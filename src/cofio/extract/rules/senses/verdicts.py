@@ -22,6 +22,10 @@ _CERTAIN = 0.95
 _INSTRUCTION = {Manner.STATEMENT: 0.3, Manner.REQUEST: 0.3, Manner.QUESTION: 0.7}
 _STANDING = frozenset({"always", "dont", "yours", "only", "remember", "intro"})
 """What shows that a request is meant for more than this once."""
+SHORTEST_HEAD = 3  # words before a request
+_REQUEST_TAIL = re.compile(
+    r",? (?:so |and |but |then )?(?:please|pls|plz|(?:can|could|would|will) (?:you|u))\b.*$", re.IGNORECASE | re.DOTALL
+)
 _TOLD, _LEAST = 0.6, 0.3
 _LASTING, _SURE, _SURE_WITHOUT_CUE = 0.62, 0.3, 0.6
 _FRAGMENT = re.compile(r"(?:\d+|a|an|one|two|three|four|five|six|ten)? ?[\w'-]+[.!]?", re.IGNORECASE)
@@ -36,7 +40,13 @@ _SURER = 0.75
 
 def judge(one: Sentence) -> Sense | None:
     """The sense of a sentence in the speaker's own words; None where they are not, or where nothing is said."""
-    return judge_sentence(strip_lead(one.text)) if one.manner in _NOISE else None
+    if one.manner not in _NOISE:
+        return None
+    text = strip_lead(one.text)
+    head = _REQUEST_TAIL.sub("", text)
+    if head != text and len(head.split()) >= SHORTEST_HEAD and (own := judge_sentence(head)).knowledge >= _TOLD:
+        return own  # "I'm allergic to nuts, so please find another place"
+    return judge_sentence(text)
 
 
 def is_instruction(one: Sentence) -> bool:
