@@ -55,6 +55,20 @@ def test_a_context_has_what_was_asked_of_the_assistant_then_what_is_known_then_w
 
 
 @pytest.mark.requirement("context.order")
+def test_what_a_user_asks_for_once_is_told_from_then_on_and_the_newest_counts(api: Api) -> None:
+    api.told("Always answer in bullet points.", "I live in Porto.")
+    api.told("No more bullet points please, always answer in full paragraphs from now on.", session="later")
+    lines = api.ok("context", user_id="alice")["text"].splitlines()
+    asked = lines[3 : lines.index("Known of the user:")]
+    assert len(asked) == 1
+    assert "full paragraphs" in asked[0]
+    (profile,) = api.ok("get", user_id="alice", memory_type="profile")["profiles"]
+    (instruction,) = profile["profile_data"]["instructions"]
+    assert "full paragraphs" in instruction["text"]
+    assert "bullet points" in str(instruction["supersedes"])
+
+
+@pytest.mark.requirement("context.order")
 def test_what_was_asked_of_the_assistant_has_room_before_all_else(api: Api) -> None:
     many = [{"description": f"Likes tea number {number}.", "timestamp_ms": T} for number in range(100)]
     asked = [{"text": f"never say {'x' * 40} {number}", "timestamp_ms": T + number} for number in range(5)]
