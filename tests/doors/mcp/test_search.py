@@ -375,10 +375,11 @@ def test_everywhere_folds_what_was_said_once_into_one_hit_with_its_day(tools: To
         r"Maya is allergic to peanuts\.",
         said.text.split("\n\n---\n\n")[0],
     )
-    # So many hits as are asked for, each of another conversation.
+    # So many hits as are asked for, each of another conversation, and the profile, which has both.
     both = tools.search_context(
-        query="allergic to espressos, peanuts", everywhere=True, top_k=2, min_score=0, search_mode="bm25"
+        query="allergic to espressos, peanuts", everywhere=True, top_k=3, min_score=0, search_mode="bm25"
     )
+    assert len(both.data["hits"]) == 3
     assert sorted(re.findall(r"\*\*said:\*\* (\S+)", both.text)) == ["2026-03-05", "2026-03-06"]
 
 
