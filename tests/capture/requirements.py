@@ -13,6 +13,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "place.local": ("decision", "without a remote, the folder says which repository it is"),
     "place.opt-out": ("issue 5", "a file in the folder, or above it, keeps cofio out"),
     "place.hostile": ("decision", "nothing in a repository can make the look at it fail, wait, or run anything"),
+    "place.user": ("decision", "a user is known by the login's name, and no directory of users is asked for it"),
     "place.doors": ("decision", "the scope is a project of REST's, with names that it takes"),
     # The formats.
     "formats.read": (

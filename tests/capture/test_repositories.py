@@ -234,6 +234,7 @@ def test_a_scope_is_a_project_that_rest_can_name(name: str, tmp_path: Path) -> N
     assert found.scope.names != user_scope().names[:3]
 
 
+@pytest.mark.requirement("place.user")
 @pytest.mark.parametrize(
     ("variables", "name"),
     [

@@ -436,7 +436,10 @@ export interface GetProfileItem {
   project_id: string;
   /** The user whose memory it is: their `sender_id`. */
   user_id: string | null;
-  /** What is known of the user: `summary`, `explicit_info` and `implicit_traits`. */
+  /**
+   * What is known of the user: `summary`, `explicit_info`, `implicit_traits`, and `instructions` to the
+   * assistant, newest first.
+   */
   profile_data: Record<string, unknown>;
 }
 
@@ -912,7 +915,10 @@ export interface SearchProfileItem {
   project_id: string;
   /** The user whose memory it is: their `sender_id`. */
   user_id: string | null;
-  /** What is known of the user: `summary`, `explicit_info` and `implicit_traits`. */
+  /**
+   * What is known of the user: `summary`, `explicit_info`, `implicit_traits`, and `instructions` to the
+   * assistant, newest first.
+   */
   profile_data: Record<string, unknown>;
   /** How well it answers, from 0 to 1; it orders the hits of one answer. */
   score: number | null;
@@ -1171,7 +1177,10 @@ export interface UpdateRequest {
   description?: string | null;
   /** How sure it is, from 0 to 1. */
   confidence?: number | null;
-  /** What is known of the user: `summary`, `explicit_info` and `implicit_traits`. */
+  /**
+   * What is known of the user: `summary`, `explicit_info`, `implicit_traits`, and `instructions` to the
+   * assistant, newest first.
+   */
   profile_data?: Record<string, unknown> | null;
 }
 

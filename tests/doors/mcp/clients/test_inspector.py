@@ -23,6 +23,7 @@ NULLABLE = {
     "search_context outputSchema.properties.hits.items.properties.keyword.properties.rank",
     "search_context outputSchema.properties.hits.items.properties.semantic",
     "search_context outputSchema.properties.hits.items.properties.semantic.properties.rank",
+    "search_context outputSchema.properties.hits.items.properties.superseded_by",
     "search_context outputSchema.properties.degraded",
     "write_context outputSchema.properties.expires",
     "read_context outputSchema.properties.chunk",
@@ -128,7 +129,10 @@ def test_resources_can_be_listed_and_read(inspector: Inspector) -> None:
 
 @pytest.mark.requirement("clients.inspector")
 def test_the_prompt_can_be_listed_and_fetched(inspector: Inspector) -> None:
-    assert [prompt["name"] for prompt in inspector.result("prompts/list")["prompts"]] == ["agent-memory"]
+    assert [prompt["name"] for prompt in inspector.result("prompts/list")["prompts"]] == [
+        "agent-memory",
+        "user-context",
+    ]
     [message] = inspector.result("prompts/get", "--prompt-name", "agent-memory")["messages"]
     assert message["role"] == "user"
     assert "search_context" in message["content"]["text"]
