@@ -47,6 +47,7 @@ _NOTHING = "From earlier sessions, by cofio: nothing is known of the user yet."
 _NO_HITS = "From earlier sessions, by cofio: nothing is known of the user, and nothing bears on the question."
 _NO_ROOM = "From earlier sessions, by cofio: something is known, but not within this budget of tokens."
 _CANDIDATES = 4 * MOST_HITS  # as a message and the facts that were made of it say the same
+_NEAR = 0.25  # the cosine that a turn of the assistant needs, if it has no word of the question
 _MOST_ENDED = 8
 _LATEST = 253_370_764_800_000  # milliseconds from 1970 to the year 9999
 _TELLING = (
@@ -129,8 +130,14 @@ def _find_hits(
         hits += page
         degraded = degraded or page.degraded
     hits.sort(key=lambda hit: -hit.score)
-    lines = [_render_hit(hit, words) for hit in hits if not is_question(hit.record)]
+    lines = [_render_hit(hit, words) for hit in hits if not is_question(hit.record) and not _is_filler(hit)]
     return merge_echoes(lines, told)[:MOST_HITS], degraded
+
+
+def _is_filler(hit: Hit) -> bool:
+    """Whether it is an assistant's turn that was found by what stands around it alone, as "Noted!" is."""
+    is_own = hit.why.keyword is not None or (hit.why.semantic is not None and hit.why.semantic.relevance >= _NEAR)
+    return not is_own and isinstance(hit.record.data, dict) and hit.record.data.get("role") == "assistant"
 
 
 def _render_hit(hit: Hit, words: tuple[str, ...]) -> MemoryLine:

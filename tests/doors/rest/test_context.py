@@ -82,6 +82,16 @@ def test_what_was_asked_of_the_assistant_has_room_before_all_else(api: Api) -> N
     assert "not within this budget" in api.ok("context", user_id="alice", budget=50)["text"]
 
 
+@pytest.mark.requirement("context.order")
+def test_what_an_assistant_only_acknowledged_answers_nothing(api: Api) -> None:
+    noted = said("Noted!", T + 1, "bot") | {"role": "assistant"}
+    api.add(said("I drink 5 espressos a day.", T), noted, said("The van is parked behind the library.", T + 2))
+    api.flush()
+    text = api.ok("context", user_id="alice", query="how much coffee do I drink?")["text"]
+    assert "espressos" in text
+    assert "Noted" not in text
+
+
 @pytest.mark.requirement("context.empty")
 def test_a_user_of_whom_nothing_is_known_has_a_block_that_says_so(api: Api) -> None:
     empty = api.ok("context", user_id="nobody")
