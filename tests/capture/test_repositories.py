@@ -77,8 +77,8 @@ def test_two_servers_on_this_machine_are_told_apart_by_their_ports() -> None:
 
 @pytest.mark.requirement("place.remote")
 def test_azures_two_forms_are_one() -> None:
-    assert normalize_remote("git@ssh.dev.azure.com:v3/org/work/repo") == "dev.azure.com/org/work/repo"
-    assert normalize_remote("https://org@dev.azure.com/org/work/_git/repo") == "dev.azure.com/org/work/repo"
+    assert normalize_remote("git@ssh.dev.azure.com:v3/org/tools/repo") == "dev.azure.com/org/tools/repo"
+    assert normalize_remote("https://org@dev.azure.com/org/tools/_git/repo") == "dev.azure.com/org/tools/repo"
 
 
 @pytest.mark.requirement("place.remote")
