@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ..extract.profiles import INSTRUCTIONS
+
 STRETCH_TYPE: Final = "parent_type"
 STRETCH: Final = "memcell"
 """What the type of a stretch is called."""
@@ -19,7 +21,7 @@ PROFILE_ITEMS: Final = "explicit_info"
 """What is known of a user, in sentences."""
 PROFILE_ENDINGS: Final = "ended_info"
 """What no longer holds of a user."""
-PROFILE_INSTRUCTIONS: Final = "instructions"
+PROFILE_INSTRUCTIONS: Final = INSTRUCTIONS
 """What a user has asked of the assistant, in their words, the newest first."""
 
 INTENT: Final = "task_intent"

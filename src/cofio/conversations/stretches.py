@@ -15,14 +15,14 @@ from typing import TypeAlias, cast
 
 from ..engine.engine import Engine
 from ..extract.extractor import GROWN_FROM, Case, Extraction, Extractor, Message, Skill
-from ..extract.profiles import INSTRUCTIONS, merge_entries
+from ..extract.profiles import merge_entries
 from ..values.changes import Change, Edit, Put
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope, new_id
 from .case_records import decode_case, encode_case
 from .message_records import SOURCE, copy, distinct, fields, get_millis
 from .mirror import Mirror, apply_mirrored
 from .projects import PREFIXES, Project, public_id
-from .stored_fields import PROFILE_ITEMS, SOURCE_CASES, STRETCH, STRETCH_ID, STRETCH_TYPE
+from .stored_fields import PROFILE_INSTRUCTIONS, PROFILE_ITEMS, SOURCE_CASES, STRETCH, STRETCH_ID, STRETCH_TYPE
 
 Owned: TypeAlias = tuple[str, str, str]
 """A record that a model may refine: the track and the name of its owner, and its id, or a case's key."""
@@ -106,7 +106,7 @@ class Carver:
         """What a user's profile says, sentence by sentence."""
         profile = self._engine.get(home, PROFILE, kind=Kind.PROFILE)
         sentences: list[str] = []
-        for of, name in ((PROFILE_ITEMS, "description"), (INSTRUCTIONS, "text")):
+        for of, name in ((PROFILE_ITEMS, "description"), (PROFILE_INSTRUCTIONS, "text")):
             items = None if profile is None else fields(profile).get(of)
             for item in items if isinstance(items, list) else []:
                 sentences += [str(item.get(name))] if isinstance(item, dict) else []
