@@ -48,10 +48,10 @@ def test_a_longer_text_has_more_length_up_to_a_limit() -> None:
 
 def test_which_words_of_a_query_a_text_holds() -> None:
     query = read_query("red kayak river")
-    held = query.find_held(read_text("The kayaks were red.").words)
+    held = query.find_held(read_text("The kayaks were red.").joined)
     assert query.sum_weights(held) == 2
-    assert query.sum_weights(query.find_held(read_text("nothing of it").words)) == 0
-    assert query.sum_weights(query.find_held(read_text("a red kayak on the river").words)) == 3
+    assert query.sum_weights(query.find_held(read_text("nothing of it").joined)) == 0
+    assert query.sum_weights(query.find_held(read_text("a red kayak on the river").joined)) == 3
 
 
 def test_words_that_follow_each_other_count_as_pairs() -> None:
@@ -88,4 +88,4 @@ def test_any_query_can_be_held_against_any_text(query: str, text: str) -> None:
     words = read_query(query)
     assert 0 <= words.count_adjacent(read_text(text)) <= 1
     assert 0 <= measure_exact(find_exact(query), text) <= 1
-    assert 0 <= words.sum_weights(words.find_held(read_text(text).words)) <= len(words.weights)
+    assert 0 <= words.sum_weights(words.find_held(read_text(text).joined)) <= len(words.weights)

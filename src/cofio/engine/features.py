@@ -55,9 +55,11 @@ def measure_features(
     positions = None
     if any(each.parent is not None for each in candidates):
         positions = find_positions(candidates)
-    by_author = {author: words.find_held(_split_name(author)) for author in {each.author for each in candidates}}
+    by_author = {
+        author: words.find_held(f" {' '.join(_split_name(author))} ") for author in {each.author for each in candidates}
+    }
     held = [
-        words.find_held(each.words) | by_author[candidate.author]
+        words.find_held(each.joined) | by_author[candidate.author]
         for each, candidate in zip(read, candidates, strict=True)
     ]
     whole = sum(words.weights.values()) or 1.0
