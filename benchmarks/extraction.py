@@ -11,6 +11,7 @@ figures of the test half. --write puts the figures under a heading of that label
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -25,6 +26,7 @@ from cofio.conversations.conversations import Conversations, Project
 from cofio.conversations.message_records import fields
 from cofio.doors.rest.assistant import open_assistant
 from cofio.extract.extractor import Message
+from cofio.llm import Failed
 from cofio.values.records import Json
 
 from .__main__ import RESULTS
@@ -100,6 +102,8 @@ class Figures:
     wrong: list[str] = field(default_factory=list)
     entries: int = 0
     misses: list[str] = field(default_factory=list)
+    unread: int = 0
+    """Of how many messages a language model made nothing, so that the rules' records count."""
 
     def add(self, labelled: Labelled, remains: Remains) -> None:
         """Count what a message left."""
@@ -168,19 +172,25 @@ def score(messages: Sequence[Labelled], settings: Settings) -> tuple[Figures, fl
             conversations.carve(PROJECT, user, whole=True)
             spent += time.perf_counter() - began
             if assistant is not None:
-                refine_all(engine, conversations)
+                figures.unread += not refine_all(engine, conversations)
             figures.add(labelled, read_remains(engine, user))
         if assistant is not None:
             assistant.close()
     return figures, 1000 * spent / max(len(messages), 1)
 
 
-def refine_all(engine: Engine, conversations: Conversations) -> None:
-    """Have the model better what was just carved, as the server's background work does."""
+def refine_all(engine: Engine, conversations: Conversations) -> bool:
+    """Have the model better what was just carved, as the server's background work does; False where it failed."""
+    done = True
     for job in engine.list(PROJECT.scope / "job", kinds=(Kind.LEDGER,), limit=100):
         if fields(job).get("task") == "refine":
-            conversations.refine(PROJECT, fields(job))
+            try:
+                conversations.refine(PROJECT, fields(job))
+            except Failed as problem:
+                print(f"the model: {problem}", file=sys.stderr)
+                done = False
             engine.delete(job.id)
+    return done
 
 
 def read_remains(engine: Engine, user: str) -> Remains:
@@ -230,6 +240,8 @@ def main() -> None:
     if given.misses:
         print("\n".join([*figures.misses, *(f"wrong: {each}" for each in figures.wrong)]))
     lines = [*figures.render(), "", f"{milliseconds:.1f} ms to add and flush one message, on the mean."]
+    if figures.unread:
+        lines.append(f"The model made nothing of {figures.unread} messages; what the rules made of them counts.")
     print("\n".join(lines))
     if given.write:
         write_section(given.write, lines)
