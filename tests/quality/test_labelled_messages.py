@@ -8,10 +8,11 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from benchmarks.extraction import Figures, Remains
+from benchmarks.extraction import Figures, Remains, score
 from benchmarks.labelled_messages import CLASSES, DATA, NOISE, Labelled, Leaf, load_messages
+from tests.llm.scripted import Asked, Say, Scripted, answer, completion, fails
 
-from cofio import Invalid
+from cofio import Invalid, Settings
 
 TRAIN, TEST = (load_messages(DATA / f"extraction_{half}.jsonl") for half in ("train", "test"))
 NEAREST = 0.45
@@ -78,3 +79,22 @@ def test_the_scorer_counts_what_is_kept_what_is_filed_right_and_what_is_made_up(
     assert (len(figures.wrong), figures.entries) == (1, 3)
     assert str(figures.noise_kept["joke"]) == "100% of 1"
     assert str(figures.noise_in_profile["all"]) == "0% of 1"
+
+
+def test_a_model_s_records_are_scored_and_where_it_fails_the_rules_are(capsys: pytest.CaptureFixture[str]) -> None:
+    def say(asked: Asked) -> Say:
+        told = answer(asked)
+        if asked.task == "episode" and isinstance(told, dict):
+            told["facts"] = [{"text": "Robin sails on the fjord.", "sources": [1]}]
+        return completion(json.dumps(told))
+
+    leaf = Leaf(kind="like", keys=("sails",))
+    message = Labelled(text="the fjord, my boat, no wind", hand="h", style="s", language="en", leaves=(leaf,))
+    for manner, kept, unread in ((say, "100% of 1", 0), (fails(401), "0% of 1", 1)):
+        with Scripted(manner) as model:
+            settings = Settings(
+                embedder="none", background=False, vault=False, llm_base_url=model.url, llm_model="scripted"
+            )
+            figures, _ = score([message], settings)
+        assert (str(figures.kept["all"]), figures.unread) == (kept, unread)
+    assert "the model: " in capsys.readouterr().err
