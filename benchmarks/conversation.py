@@ -1,20 +1,24 @@
 """What does a search in a conversation cost, where what stands around a message counts? Beside FTS5 in the same run.
 
-usage: python -m benchmarks.conversation [--turns 600] [--rounds 300] [--label after] [--write]
+usage: python -m benchmarks.conversation [--turns 600] [--rounds 300] [--model] [--busy N] [--label after] [--write]
 
-The vectors of the questions are made beforehand: what a model takes for one is measured by `benchmarks.model`. To
-compare two versions, run it once with each on PYTHONPATH, with another --label; --write puts a section of that label
-into the results and leaves the others.
+The vectors of the questions are made beforehand: what a model takes for one is measured by `benchmarks.model`. With
+--model they are the model's, made by the search, which then compares texts token by token, too. --busy has so many
+other processes do nothing but reckon meanwhile, as on a laptop that builds something. To compare two versions, run it
+once with each on PYTHONPATH, with another --label; --write puts a section of that label into the results and leaves the
+others.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -71,13 +75,25 @@ def count_calls(work: Callable[[], object]) -> int:
     return count
 
 
-def measure(turns: int, rounds: int) -> list[str]:
+@contextmanager
+def keep_busy(processes: int) -> Iterator[None]:
+    """Have so many processes reckon meanwhile."""
+    started = [subprocess.Popen([sys.executable, "-c", "while True: sum(range(9999))"]) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for each in started:
+            each.kill()
+            each.wait()
+
+
+def measure(turns: int, rounds: int, *, with_model: bool = False) -> list[str]:
     """The lines of the table."""
     connections: list[apsw.Connection] = []
     apsw.connection_hooks.append(connections.append)
-    records, embedder = make_turns(turns), HashedEmbedder()
+    records, embedder = make_turns(turns), None if with_model else HashedEmbedder()
     questions = [talk.question(number % (turns // 3), number) for number in range(rounds)]
-    settings = Settings(background=False, embedder="none", sync="normal")
+    settings = Settings(background=False, embedder="minilm" if with_model else "none", sync="normal")
     with tempfile.TemporaryDirectory() as folder:
         fts5 = Fts5(Path(folder), records)
         with Engine.open(Path(folder) / "store", settings=settings, embedder=embedder) as memory:
@@ -90,7 +106,12 @@ def measure(turns: int, rounds: int) -> list[str]:
             }
             for mode in ("semantic", "hybrid"):
                 asked = [
-                    replace(by_words, text=text, mode=mode, vector=embedder.embed_query(text).tolist())
+                    replace(
+                        by_words,
+                        text=text,
+                        mode=mode,
+                        vector=None if embedder is None else embedder.embed_query(text).tolist(),
+                    )  # fmt: skip
                     for text in questions
                 ]
                 ways["by meaning" if mode == "semantic" else "by words and meaning"] = [
@@ -123,15 +144,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.conversation", description=__doc__)
     parser.add_argument("--turns", type=int, default=600)
     parser.add_argument("--rounds", type=int, default=300)
+    parser.add_argument("--model", action="store_true", help="search with the model, and not with vectors made before")
+    parser.add_argument("--busy", type=int, default=0, metavar="N", help="how many other processes reckon meanwhile")
     parser.add_argument("--label", default="now")
     parser.add_argument("--write", action="store_true", help=f"write {RESULTS / 'conversation.md'}")
     chosen = parser.parse_args()
+    meanwhile = f", beside {chosen.busy} processes that reckon" if chosen.busy else ""
+    with keep_busy(chosen.busy):
+        measured = measure(chosen.turns, chosen.rounds, with_model=chosen.model)
     lines = [
-        f"A search in a conversation of {chosen.turns:,} turns; milliseconds, p50 / p99, and the processor's, mean:",
+        f"A search in a conversation of {chosen.turns:,} turns{meanwhile}; milliseconds, p50 / p99, and the"
+        f" processor's, mean{', with the model' if chosen.model else ''}:",
         "",
         "| search | ms | processor | calls of functions | statements |",
         "|---|---|---|---|---|",
-        *measure(chosen.turns, chosen.rounds),
+        *measured,
     ]
     print("\n".join(lines))
     if chosen.write:

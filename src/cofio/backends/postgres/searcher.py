@@ -198,7 +198,7 @@ class PostgresSearcher:
         best: dict[int, float] = {}
         while some := rows.fetchmany(max(1, GIVEN_AT_ONCE // len(vector))):
             given = np.asarray([unpack_vector(data) for _, _, data in some], np.float64)
-            cosines = (given @ wanted) / np.sqrt(np.einsum("ij,ij->i", given, given))
+            cosines = np.vecdot(given, wanted) / np.sqrt(np.einsum("ij,ij->i", given, given))
             for (row, scope, _), cosine in zip(some, cosines.tolist(), strict=True):
                 self._scopes[row] = scope
                 best[row] = max(cosine, best.get(row, -1.0))

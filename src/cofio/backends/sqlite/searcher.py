@@ -609,7 +609,7 @@ class SnapshotSearch:
 
         assert self._vector is not None
         stored = np.frombuffer(data, "<f2").astype(np.float32).reshape(len(rows), -1)
-        self._cosines.update(zip(rows, (stored @ self._vector).tolist(), strict=True))
+        self._cosines.update(zip(rows, np.vecdot(stored, self._vector).tolist(), strict=True))
 
 
 def _decode_json_row(columns: Sequence[Any]) -> Record:
@@ -642,9 +642,8 @@ def _compare(
     stored = np.frombuffer(b"".join(data for _, data in rows), "<f4").reshape(len(rows), -1)
     given = stored.astype(np.float64) if exact else stored
     wanted = np.asarray(vector, np.float64)
-    cosines = (given @ (wanted / np.linalg.norm(wanted)).astype(given.dtype)) / np.sqrt(
-        np.einsum("ij,ij->i", given, given)
-    )
+    unit = (wanted / np.linalg.norm(wanted)).astype(given.dtype)
+    cosines = np.vecdot(given, unit) / np.sqrt(np.einsum("ij,ij->i", given, given))
     best: dict[int, float] = {}
     for (row, _), cosine in zip(rows, cosines.tolist(), strict=True):
         best[row] = max(cosine, best.get(row, known.get(row, -1.0)))
