@@ -111,7 +111,7 @@ def measure(turns: int, rounds: int, *, with_model: bool = False) -> list[str]:
                         text=text,
                         mode=mode,
                         vector=None if embedder is None else embedder.embed_query(text).tolist(),
-                    )  # fmt: skip
+                    )
                     for text in questions
                 ]
                 ways["by meaning" if mode == "semantic" else "by words and meaning"] = [
