@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
@@ -13,7 +12,7 @@ from .arguments import SHOWN, get_fields, render_call
 from .commands import changes_something, find_program
 from .results import SHOWS
 from .steps import has_worked
-from .vocabulary import WRITING_TOOLS
+from .vocabulary import get_phrases, get_words
 
 MENDED = "worked after"
 _LONG = 12  # characters of an argument that is not shared by chance
@@ -22,15 +21,6 @@ _LATER = 50  # steps after a failure among which one that worked is looked for
 _MOST_REPAIRS = 2
 _SAME_START = 3  # words with which two commands or statements begin that are variants of one
 _REPAIR = 90  # characters of a repair
-_REFUSED = re.compile(
-    r"(?i)(?:permission|access) (?:was |is )?denied|not (?:permitted|allowed|authori[sz]ed)|forbidden|unauthori[sz]ed"
-    r"|\b40[13]\b|must be (?:root|admin)|requires? (?:root|admin|elevated)"
-    r"|insufficient (?:rights|privileges|permissions?)"
-)
-_RIGHTS = re.compile(
-    r"sudo|admin|(?:^|[^a-z])(?:root|su|role|grant|chmod|chown|setfacl|login|log_in|auth\w{0,20}|permissions?|rights?"
-    r"|privileges?|elevate|escalate|assume|become|impersonate|unlock|approve|approval)(?:[^a-z]|$)"
-)
 
 
 def find_remedy(run: Sequence[Step], at: int) -> str:
@@ -47,7 +37,7 @@ def find_remedy(run: Sequence[Step], at: int) -> str:
             return f"worked with {changes}" + (f" after {render_repairs(sources[-1:])}" if sources else "")
         repairs = [step for step in later[:index] if _may_help(step, failed)]
         return f"{MENDED} {render_repairs(repairs[-_MOST_REPAIRS:])}" if repairs else "worked at a later try"
-    near = later[:_NEAR] if _REFUSED.search(failed.result) else later[:1]
+    near = later[:_NEAR] if get_phrases("refused").search(failed.result) else later[:1]
     other = next((step for step in near if has_worked(step) and _stands_in(step, failed)), None)
     return f"{render_call(other, SHOWN)} worked instead" if other is not None else ""
 
@@ -130,7 +120,7 @@ def _may_help(step: Step, failed: Step) -> bool:
         return False
     named = set(split_name(step.tool))
     return bool(
-        find_program(step) or step.tool == failed.tool or WRITING_TOOLS & named or _shares(failed, step)
+        find_program(step) or step.tool == failed.tool or get_words("writing tools") & named or _shares(failed, step)
         or _find_words(step, named - set(split_name(failed.tool))) & _find_words(failed, set(), failed.result)
     )  # fmt: skip
 
@@ -151,12 +141,13 @@ def _has_more_rights(step: Step, failed: Step) -> bool:
 
 def _lifts_refusal(step: Step, failed: Step) -> bool:
     """Whether a call was refused for want of a right, and a later one is about rights."""
-    return _REFUSED.search(failed.result) is not None and _RIGHTS.search(render_call(step).lower()) is not None
+    about_rights = get_phrases("rights", "(?<![a-z])", "(?![a-z])").search(render_call(step))
+    return about_rights is not None and get_phrases("refused").search(failed.result) is not None
 
 
 def _stands_in(step: Step, failed: Step) -> bool:
     """Whether a call of another tool does what one that failed was to do: it is named alike, or asks for the same."""
-    if _REFUSED.search(failed.result) and _has_more_rights(step, failed):
+    if get_phrases("refused").search(failed.result) and _has_more_rights(step, failed):
         return True
     if step.tool == failed.tool or not _shares(failed, step):
         return False

@@ -12,12 +12,12 @@ from ...extractor import GROWN_FROM, Case, Skill
 from ..lines import cut, flatten, split_name
 from .arguments import render_call
 from .cases import CORRECTION
-from .commands import changes_something, find_program
+from .commands import changes_something, find_program, is_generic
 from .intents import INTENT
 from .remedies import find_remedy
 from .skill_steps import Key, collect_steps, find_recurring, is_to_mend, measure_agreement, render_steps
 from .steps import has_worked
-from .task_kinds import find_kinds, find_meaning, find_orders, is_generic
+from .task_kinds import find_kinds, find_meaning, find_orders
 
 SUCCESS = 0.5  # the quality from which a case counts as one that worked
 MOST_PITFALLS = 4
