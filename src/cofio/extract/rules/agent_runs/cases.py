@@ -35,9 +35,9 @@ QUALITY = {
     "every step failed": -0.2,  # in proportion, where some did
     "there is a final answer": 0.2,
     "there is no final answer": -0.2,
-    "the answer admits failure": -0.35,
+    "the answer admits failure": -0.4,
     "the user is content": 0.15,
-    "the user is not": -0.35,
+    "the user is not": -0.4,
 }
 """What a run's quality is the sum of, within 0 and 1."""
 

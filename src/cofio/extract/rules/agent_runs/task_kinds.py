@@ -20,7 +20,7 @@ _ORDER = re.compile(
     r"([A-Za-z]+)\b(?=( (?:out|into|what|why|how|whether|if|for)\b)?)"
 )
 _MEANT = (  # what is wanted where the verb alone does not say it
-    (re.compile(r"(?i)\b(?:get|bring|make|have|put)\b.{1,60}?\b(?:back|going|run|running|work|working|green)\b"), _REPAIR),
+    (re.compile(r"(?i)\b(?:get|bring|make|have|put)\b.{1,60}?\b(?:back|going|run|work|green)(?:ning|ing)?\b"), _REPAIR),
     (re.compile(r"(?i)\b(?:faster|quicker|speed \w{0,8} ?up|slow(?:ly)?)\b"), "optimise"),
 )  # fmt: skip
 _TO = re.compile(r"\bto [a-z]+")

@@ -27,7 +27,7 @@ def get_meanings(area: str) -> Mapping[str, str]:
 def get_phrases(area: str, before: str = r"(?<!\w)", after: str = r"(?![\w-])") -> re.Pattern[str]:
     """A pattern of all phrases of an area, as whole words unless told otherwise."""
     phrases = [phrase for line in _read_areas()[area] for phrase in line.partition(": ")[2].split(" ; ")]
-    return re.compile(f"(?i){before}(?:{'|'.join(phrases)}){after}")
+    return re.compile(f"(?i){before}(?:{'|'.join(phrases) or '(?!)'}){after}")
 
 
 @cache
