@@ -24,7 +24,9 @@ from cofio.extract.rules.agent_runs import cases, vocabulary
 
 from . import agent_runs as benchmark
 
-MODULES = [importlib.import_module(f"{agent_runs.__name__}.{each.name}") for each in pkgutil.iter_modules(agent_runs.__path__)]
+MODULES = [
+    importlib.import_module(f"{agent_runs.__name__}.{each.name}") for each in pkgutil.iter_modules(agent_runs.__path__)
+]
 NEVER = re.compile("(?!)")
 NOTHING: dict[str, object] = {
     "bool": False, "bool | None": None, "str": "", "str | None": None, "list[str]": [], "set[str]": set(),
