@@ -15,6 +15,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC
+from functools import partial
 from pathlib import Path
 from types import FunctionType, ModuleType
 
@@ -39,7 +40,7 @@ def count_passed(files: Sequence[Sequence[benchmark.Group]]) -> list[int]:
     """How many checks of each file are passed."""
     for module in MODULES:
         for value in vars(module).values():
-            if hasattr(value, "cache_clear") and value is not vocabulary._read_areas:
+            if hasattr(value, "cache_clear") and value is not vocabulary.read_areas:
                 value.cache_clear()
     return [sum(verdict.passed for verdict in benchmark.judge(groups)) for groups in files]
 
@@ -67,26 +68,32 @@ def replace_everywhere(old: object, new: object) -> Callable[[], None]:
 
 
 def list_ablations() -> Iterator[tuple[str, Callable[[], Callable[[], None]]]]:
-    """The name of each thing that can be switched off, and what does so."""
-    areas = vocabulary._read_areas()
-    for area, lines in areas.items():
-
-        def empty(area: str = area, lines: Sequence[str] = lines) -> Callable[[], None]:
-            areas[area] = []
-            return lambda: areas.update({area: lines})
-
-        yield f"words: {area}", empty
+    """The name of each thing that can be switched off, and what does so; what that returns switches it on again."""
+    areas = vocabulary.read_areas()
+    for area in areas:
+        yield f"words: {area}", partial(empty_area, areas, area)
     for module in MODULES:
         short = module.__name__.rpartition(".")[2]
         for name, value in list(vars(module).items()):
             if isinstance(value, re.Pattern):
-                yield f"pattern: {short}.{name}", lambda value=value: replace_everywhere(value, NEVER)
+                yield f"pattern: {short}.{name}", partial(replace_everywhere, value, NEVER)
             elif isinstance(value, FunctionType) and value.__module__ == module.__name__:
                 returns = str(value.__annotations__.get("return"))
                 if returns in NOTHING:
-                    answer = NOTHING[returns]
-                    off = lambda *given, answer=answer, **named: answer
-                    yield f"function: {short}.{name}", lambda value=value, off=off: replace_everywhere(value, off)
+                    off = partial(answer_nothing, NOTHING[returns])
+                    yield f"function: {short}.{name}", partial(replace_everywhere, value, off)
+
+
+def empty_area(areas: dict[str, list[str]], area: str) -> Callable[[], None]:
+    """Take all words of an area away; what puts them back."""
+    lines = areas[area]
+    areas[area] = []
+    return partial(areas.__setitem__, area, lines)
+
+
+def answer_nothing(nothing: object, *_: object, **__: object) -> object:
+    """What a function answers that is switched off."""
+    return nothing
 
 
 def main() -> None:

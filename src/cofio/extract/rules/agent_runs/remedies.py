@@ -107,9 +107,11 @@ def _may_help(step: Step, failed: Step) -> bool:
         return False
     if not changes_something(step):
         return _lifts_refusal(step, failed)
+    if is_generic(step.tool) or step.tool == failed.tool or _lifts_refusal(step, failed):
+        return True
     own = set(split_name(step.tool)) - set(split_name(failed.tool))
-    words = _find_words(failed.result, *get_fields(failed).values()) & _find_words(*own, *get_fields(step).values())
-    return bool(words) or is_generic(step.tool) or step.tool == failed.tool or _lifts_refusal(step, failed)
+    told = _find_words(failed.result, *get_fields(failed).values())
+    return not told.isdisjoint(_find_words(*own, *get_fields(step).values()))
 
 
 def _find_words(*texts: str) -> set[str]:

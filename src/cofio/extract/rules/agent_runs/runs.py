@@ -15,7 +15,6 @@ from .vocabulary import get_phrases, get_words
 
 _SEEN = 2_000  # characters of a message that are compared with others
 _BUT = re.compile(r"(?i)(?:\w{2,6}(?: you)?\b[\s,.!–—-]*){0,3}but\b")
-_CLOSING = re.compile(r"(?i)\b(?:else|help you|help with|further|assist)\b")
 
 
 class Run(NamedTuple):
@@ -83,15 +82,13 @@ def _asks(sentence: str) -> bool:
 def _points_back(sentence: str) -> bool:
     """Whether a sentence cannot be understood without what was said before it."""
     pointer = get_phrases("pointer").search(sentence)
-    names_nothing = pointer is not None and not find_telling_words(sentence[: pointer.start()])
-    return names_nothing or get_phrases("back").search(sentence) is not None
+    return pointer is not None and not find_telling_words(sentence[: pointer.start()])
 
 
 def _asks_back(part: Sequence[Message]) -> bool:
     """Whether the last answer ends with a question about the task."""
     answer = next((message.text for message in reversed(part) if message.role == "assistant"), "")
-    last = re.split(r"(?<=[.!?])\s", answer.strip()[-300:])[-1]
-    return last.endswith(("?", "？")) and not _CLOSING.search(last)
+    return answer.rstrip().endswith(("?", "？"))
 
 
 def _collect_tools(messages: Iterable[Message]) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from ....text.tokenizer import STOP_WORDS, split_words
 from ...extractor import Case
@@ -114,15 +114,15 @@ def _find_mended(case: Case) -> set[str]:
 
 
 def _find_looks(case: Case) -> set[str]:
-    """The programs that a run looked or checked with, but for those that are used everywhere."""
+    """The programs that a run looked or checked with."""
     actions = (find_action(step) for step in case.steps)
-    return {action.name for action in actions if action.name and action.doing != "acts"} - get_words("common looks")
+    return {action.name for action in actions if action.name and action.doing != "acts"}
 
 
-def _find_looking_verbs() -> set[str]:
-    return {
-        get_meanings("same verbs").get(stem, stem) for verb in get_words("looking verbs") for stem in split_words(verb)
-    }
+@cache
+def _find_looking_verbs() -> frozenset[str]:
+    stems = split_words(" ".join(get_words("looking verbs")))
+    return frozenset(get_meanings("same verbs").get(stem, stem) for stem in stems)
 
 
 def _wants_the_same(request: str, other: str) -> bool:
@@ -176,7 +176,7 @@ def find_kinds(intent: str) -> Mapping[str, str]:
     found: dict[str, str] = {}
     for word in _find_telling_words(intent):
         if stem := split_words(word)[:1]:
-            found[word] = get_meanings("same verbs" if word in verbs else "same nouns").get(stem[0], stem[0])
+            found[word] = get_meanings("same verbs").get(stem[0], stem[0]) if word in verbs else stem[0]
     return found
 
 

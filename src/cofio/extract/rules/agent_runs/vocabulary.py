@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -13,25 +13,26 @@ from ....text.tokenizer import split_words
 @cache
 def get_words(area: str, *more: str) -> frozenset[str]:
     """The words of one area, or of several."""
-    return frozenset(word for each in (area, *more) for line in _read_areas()[each] for word in line.split())
+    return frozenset(word for each in (area, *more) for line in read_areas()[each] for word in line.split())
 
 
 @cache
 def get_meanings(area: str) -> Mapping[str, str]:
     """The stem of the first word of each line, by the stems of all of its words."""
-    stems = [split_words(line) for line in _read_areas()[area]]
+    stems = [split_words(line) for line in read_areas()[area]]
     return {stem: line[0] for line in stems for stem in line}
 
 
 @cache
 def get_phrases(area: str, before: str = r"(?<!\w)", after: str = r"(?![\w-])") -> re.Pattern[str]:
     """A pattern of all phrases of an area, as whole words unless told otherwise."""
-    phrases = [phrase for line in _read_areas()[area] for phrase in line.partition(": ")[2].split(" ; ")]
+    phrases = [phrase for line in read_areas()[area] for phrase in line.partition(": ")[2].split(" ; ")]
     return re.compile(f"(?i){before}(?:{'|'.join(phrases) or '(?!)'}){after}")
 
 
 @cache
-def _read_areas() -> Mapping[str, Sequence[str]]:
+def read_areas() -> dict[str, list[str]]:
+    """The lines of each area."""
     areas: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in files(__package__).joinpath("vocabulary.txt").read_text(encoding="utf-8").splitlines():
