@@ -20,6 +20,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 
 from cofio.extract.extractor import Case
+from cofio.extract import rules
 from cofio.extract.rules import agent_runs
 from cofio.extract.rules.agent_runs import cases, vocabulary
 
@@ -54,7 +55,7 @@ def find_case(run: benchmark.Run) -> Case | None:
 def replace_everywhere(old: object, new: object) -> Callable[[], None]:
     """Put something in the place of a value wherever it was imported; what puts it back."""
     places: list[tuple[ModuleType, str]] = []
-    for module in MODULES:
+    for module in (*MODULES, rules):
         for name, value in list(vars(module).items()):
             if value is old:
                 places.append((module, name))
