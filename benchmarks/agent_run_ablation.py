@@ -19,8 +19,8 @@ from functools import partial
 from pathlib import Path
 from types import FunctionType, ModuleType
 
-from cofio.extract.extractor import Case
 from cofio.extract import rules
+from cofio.extract.extractor import Case
 from cofio.extract.rules import agent_runs
 from cofio.extract.rules.agent_runs import cases, vocabulary
 
