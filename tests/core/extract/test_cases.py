@@ -452,6 +452,11 @@ def test_a_command_that_reads_and_then_does_something_is_judged_by_that() -> Non
         ({"statusCode": 401, "message": "Unauthorized"}, "401: Unauthorized"),
         ({"errors": [{"message": "Field x is missing"}]}, "Field x is missing"),
         ({"exit_code": 2, "stdout": "", "stderr": "usage: x"}, "exit code 2: usage: x"),
+        ({"error": "Traceback (most recent call last):\n  File a\nValueError: bad day"}, "ValueError: bad day"),
+        (
+            {"exit_code": 1, "stderr": "Traceback (most recent call last):\n  File a\nKeyError: 7"},
+            "exit code 1: KeyError: 7",
+        ),
         ([{"type": "text", "text": "All well."}], "All well."),
         ([{"type": "text", "text": '{"error": "no seats"}'}], "no seats"),
         ({"content": [{"type": "text", "text": "nope"}], "isError": True}, "nope"),

@@ -16,7 +16,6 @@ from .vocabulary import get_phrases
 
 MENDED = "worked after"
 _LONG = 12  # characters of an argument that is not shared by chance
-_NEAR = 3  # steps after a refusal among which another way is looked for
 _LATER = 50  # steps after a failure among which one that worked is looked for
 _MOST_REPAIRS = 2
 _SAME_START = 3  # words with which two commands or statements begin that are variants of one
@@ -36,8 +35,7 @@ def find_remedy(run: Sequence[Step], at: int) -> str:
             return f"worked with {changes}" + (f" after {render_repairs(sources[-1:])}" if sources else "")
         repairs = [step for step in later[:index] if _may_help(step, failed)]
         return f"{MENDED} {render_repairs(repairs[-_MOST_REPAIRS:])}" if repairs else "worked at a later try"
-    near = later[:_NEAR] if _is_refused(failed) else later[:1]
-    other = next((step for step in near if has_worked(step) and _stands_in(step, failed)), None)
+    other = next((step for step in later[:1] if has_worked(step) and _stands_in(step, failed)), None)
     return f"{render_call(other, SHOWN)} worked instead" if other is not None else ""
 
 
@@ -118,14 +116,10 @@ def _find_words(*texts: str) -> set[str]:
     return {word for word in split_words(" ".join(texts)[:1_000]) if len(word) > 2 and word not in STOP_WORDS}
 
 
-def _is_refused(step: Step) -> bool:
-    return get_phrases("refused").search(step.result) is not None
-
-
 def _lifts_refusal(step: Step, failed: Step) -> bool:
     """Whether a call was refused for want of a right, and a later one is about rights."""
     about_rights = get_phrases("rights", "(?<![a-z])", "(?![a-z])").search(render_call(step))
-    return about_rights is not None and _is_refused(failed)
+    return about_rights is not None and get_phrases("refused").search(failed.result) is not None
 
 
 def _stands_in(step: Step, failed: Step) -> bool:

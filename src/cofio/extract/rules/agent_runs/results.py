@@ -80,7 +80,7 @@ def _summarize_json(value: Json, *, reads: bool, of: str | None) -> tuple[str, b
     lines = _select_lines(reason or render_json(value))
     if reason and reason.startswith("exit code "):
         return flatten(_render_exit(lines[1:], lines[0]), LINE), True
-    message = _find_last_error(lines) or next(iter(lines), "")
+    message = _find_diagnosis(reason or "") or next(iter(lines), "")
     return NO_REASON if message in ("", EMPTY) else flatten(_strip_error_word(message), LINE), True
 
 
@@ -198,10 +198,6 @@ def _render_exit(lines: list[str], code: str) -> str:
     """An exit code and what was said with it."""
     others = [line for line in lines if not _EXIT.search(line)]
     failed = (line for line in others if _starts_failed(line) or get_phrases("failed in a line").match(line))
-    message = _find_last_error(others) or next(failed, "") or next(reversed(others), "")
+    message = next(failed, "") or next(reversed(others), "")
     message = re.sub(r"(?i)^std(?:err|out):\s*", "", message)
     return f"{code}: {message}" if message else code
-
-
-def _find_last_error(lines: list[str]) -> str:
-    return next((line for line in reversed(lines) if _NAMED_ERROR.match(line)), "")

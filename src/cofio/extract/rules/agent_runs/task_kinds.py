@@ -37,8 +37,6 @@ _COMMON_CORE = re.compile(
 
 WORDS_ALONE = 0.5  # the share of words in common from which two requests are alike, by what their tools say
 WORDS_WITH_TOOLS = 0.25
-WORDS_WITH_EDITS = 0.33
-WORDS_DESPITE_TOOLS = 0.7
 SAME_TOOLS = 0.5
 
 
@@ -47,8 +45,7 @@ def is_alike(case: Case, other: Case) -> bool:
 
     Names, numbers and times do not count, nor do tools that serve for everything. Where what one run changed things
     with contains what the other did, the same verb and one thing in common are enough, or none where that core is
-    telling; with the same telling tools a little in common is; without, the requests must share half of their words;
-    and most of them where the tools, or the programs that a tool for everything was made to run, are others.
+    telling; with the same telling tools a little in common is; without, the requests must share half of their words.
     """
     if not _wants_the_same(case.intent, other.intent):
         return False
@@ -61,20 +58,17 @@ def is_alike(case: Case, other: Case) -> bool:
     if not common:
         return False
     tools, their_tools = _find_telling_tools(case), _find_telling_tools(other)
-    least = WORDS_ALONE
     if tools and their_tools:
-        least = WORDS_DESPITE_TOOLS
         acting = {tool for tool in tools | their_tools if not only_reads(tool)}
         if acting:  # many kinds of tasks begin by looking up the same thing
             tools, their_tools = tools & acting, their_tools & acting
         if 2 * len(tools & their_tools) >= SAME_TOOLS * (len(tools) + len(their_tools)):
             return likeness >= WORDS_WITH_TOOLS and (bool(things) or tools == their_tools)
     (acts, actions), (they_act, their_actions) = _collect_actions(case), _collect_actions(other)
-    if actions and their_actions and not actions & their_actions:
-        if acts != they_act or _destroys(actions) != _destroys(their_actions):
-            return False
-        least = WORDS_DESPITE_TOOLS
-    return bool(things) and likeness >= least
+    are_others = bool(actions and their_actions) and not actions & their_actions
+    if are_others and (acts != they_act or _destroys(actions) != _destroys(their_actions)):
+        return False
+    return bool(things) and likeness >= WORDS_ALONE
 
 
 def _has_same_core(case: Case, other: Case, likeness: float) -> bool:
@@ -90,7 +84,7 @@ def _has_same_core(case: Case, other: Case, likeness: float) -> bool:
     same_trouble = bool(_find_mended(case) & _find_mended(other))
     if not shared or shared not in (core, their_core):
         return bool(telling) and same_trouble
-    if same_trouble or likeness >= WORDS_WITH_EDITS:
+    if same_trouble or likeness >= WORDS_WITH_TOOLS:
         return True
     if likeness:
         return bool(telling)
