@@ -163,7 +163,8 @@ def _find_failure(text: str, lines: list[str], *, reads: bool) -> str:
 
 
 def _starts_failed(line: str) -> bool:
-    return bool(get_phrases("failed at first", r"\W{0,3}", "").match(line) or _NAMED_ERROR.match(line))
+    told = get_phrases("failed at first", r"\W{0,3}", r"(?:(?<!\w)|\b)").match(line)
+    return told is not None or _NAMED_ERROR.match(line) is not None
 
 
 def _find_exit_codes(lines: list[str], *, alone: bool) -> list[str]:
