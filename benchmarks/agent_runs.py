@@ -14,7 +14,8 @@ of your own is read in the same way; a line begins with
     >      a call: the tool's name and its arguments as JSON, or `$` and a command
     |      a line of its result
     ?      a check of the run: `failed: 1 3` or `failed: none`, the calls that are taken for failures; `result 2: …`;
-           `insight: …`, `insight: none`, `insight not: …`; `outcome: success` or `failure`
+           `insight: …`, `insight: none`, `insight not: …`; `intent: …`, `intent not: …`; `outcome: success` or
+           `failure`; `cases: 2`, how many cases it gives, where that is not one: all else is then checked of the last
 
 Case does not count. Each check is passed or not; further, each run has to give one case, and none of a group may be
 alike to one of another. A check of a skill fails where there is no skill.
@@ -35,7 +36,9 @@ from cofio.extract.rules import Rules
 from .__main__ import machine
 
 DATA = Path(__file__).parent / "data" / "agent_runs"
-FILES = (DATA / "development.txt", DATA / "held_back.txt", DATA / "held_back_later.txt")
+FILES = tuple(
+    DATA / f"{name}.txt" for name in ("development", "held_back", "held_back_later", "held_back_third", "requests")
+)
 START = datetime(2026, 4, 1, 9, tzinfo=UTC)
 SUCCESS = 0.5
 RULES = Rules()
@@ -47,6 +50,8 @@ class Run:
 
     messages: list[Message] = field(default_factory=list)
     checks: list[str] = field(default_factory=list)
+    count: int = 1
+    """How many cases it should give."""
 
     def say(self, role: str, text: str) -> None:
         """Add what someone says."""
@@ -117,6 +122,8 @@ def load(path: Path) -> list[Group]:
             groups[-1].runs[-1].call(rest)
         elif mark == "|":
             groups[-1].runs[-1].add_result(rest)
+        elif mark == "?" and rest.startswith("cases: "):
+            groups[-1].runs[-1].count = int(rest.removeprefix("cases: "))
         elif mark == "?":
             groups[-1].runs[-1].checks.append(rest.strip())
         elif mark not in ("", "#"):
@@ -144,6 +151,8 @@ def judge_case(case: Case | None, check: str) -> bool:
         return case.insight is None if wanted == "none" else holds(case.insight or "", wanted)
     if what == "insight not":
         return case.insight is not None and not holds(case.insight, wanted)
+    if what in ("intent", "intent not"):
+        return holds(case.intent, wanted) == (what == "intent")
     if what.startswith("result "):
         return holds(case.steps[int(what.split()[1]) - 1].result, wanted)
     raise SystemExit(f"no such check of a run: {check!r}")
@@ -177,7 +186,7 @@ def judge(groups: Sequence[Group]) -> Iterator[Verdict]:
     found = [[find_case(run) for run in group.runs] for group in groups]
     for number, (group, cases) in enumerate(zip(groups, found, strict=True)):
         for at, (run, case) in enumerate(zip(group.runs, cases, strict=True), 1):
-            yield Verdict(group=group.name, check=f"run {at}: one case", passed=case is not None)
+            yield Verdict(group=group.name, check=f"run {at}: {run.count} case(s)", passed=case is not None)
             for check in run.checks:
                 yield Verdict(group=group.name, check=f"run {at}: {check}", passed=judge_case(case, check))
         others = [case for each in found[:number] + found[number + 1 :] for case in each]
@@ -190,9 +199,9 @@ def judge(groups: Sequence[Group]) -> Iterator[Verdict]:
 
 
 def find_case(run: Run) -> Case | None:
-    """The case of a run; None if there is none, or more than one."""
+    """The last case of a run; None if there are fewer or more than there should be."""
     cases = RULES.extract(run.messages, UTC, lambda _: False).cases
-    return cases[0] if len(cases) == 1 else None
+    return cases[-1] if len(cases) == run.count else None
 
 
 def find_skill(cases: Sequence[Case | None]) -> Skill | None:

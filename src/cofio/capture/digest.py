@@ -1,5 +1,5 @@
-"""What an agent is told when a session begins: open work, decisions, corrections and preferences of a repository, and
-what its user wants everywhere."""
+"""What an agent is told when a session begins: what its user asked of the assistant, then open work, decisions,
+corrections and preferences of a repository, and what the user wants everywhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from ..engine.engine import Engine
 from ..text.tokenizer import split_query, split_words
 from ..values.query import Where
 from ..values.records import Json, Kind, Record, Scope
-from .injections import Injection, MemoryLine, are_alike, build_injection, check_budget, render_line, unwrap
+from .injections import NOTE, Injection, MemoryLine, are_alike, build_injection, check_budget, render_line, unwrap
+from .profile_lines import INSTRUCTIONS, list_instructions
+from .profile_lines import NOTE as INSTRUCTIONS_NOTE
 from .shown_records import ShownRecords
 
 BUDGET = 1500
@@ -38,18 +40,24 @@ _KINDS = (Kind.FACT, Kind.NOTE, Kind.MEMORY, Kind.ITEM)
 
 
 def brief(
-    engine: Engine, scopes: Sequence[Scope], *, budget: int = BUDGET, session: str | None = None, name: str = ""
-) -> Injection:
+    engine: Engine, scopes: Sequence[Scope], *, homes: Sequence[Scope] = (), budget: int = BUDGET,
+    session: str | None = None, name: str = "",
+) -> Injection:  # fmt: skip
     """What the scopes hold that is of use before anything was asked; of a repository, its own first, then its user's.
 
-    With a session, what it is told here is not recalled in it again. `name` is what the repository is called.
+    What the user asked of the assistant comes before all else, by the profiles of the `homes`, which are the scopes
+    where nothing else is said: of a repository, others may have profiles, too. With a session, what it is told here is
+    not recalled in it again. `name` is what the repository is called.
 
     Raises:
         Invalid: the session or the budget cannot be one.
     """
     check_budget(budget)
+    owned = [engine.list(home, exact=True, kinds=(Kind.PROFILE,), limit=1) for home in homes or scopes]
+    instructions = list_instructions(profile for profiles in owned for profile in profiles)
     sections: dict[str, list[MemoryLine]] = {_LAST: _list_last_turns(engine, scopes[0], session)}
     told = [set(split_query(line.text)) for line in sections[_LAST]]
+    told += [{word for word in split_query(line.text) if not word.isdigit()} for line in instructions]  # less its day
     for tag, heading in HEADINGS.items():
         records = [record for scope in scopes for record in _list_tagged(engine, scope, tag)]
         lines = [render_line(record, record.text or record.title, _LONGEST) for record in _drop_alike(records, told)]
@@ -57,7 +65,10 @@ def brief(
     said = [record for record in _list_statements(engine, scopes[0]) if unwrap(record.text) != record.text]
     sections[_SAID] = [render_line(record, record.text, _LONGEST) for record in _drop_alike(said, told)][:_STATEMENTS]
     sections[HEADINGS["preference"]] += [line for scope in scopes for line in _list_profile(engine, scope)]
-    injection = build_injection(sections, budget, title=f"{name}:" if name else "")
+    injection = build_injection(
+        sections, budget, title=f"{name}:" if name else "", first={INSTRUCTIONS: instructions},
+        note=INSTRUCTIONS_NOTE if instructions else NOTE,
+    )  # fmt: skip
     if injection and session is not None:
         ShownRecords(engine, scopes[0], session).add(injection.records)
     return injection

@@ -57,14 +57,15 @@ class AgentMemory:
         return cls(engine, Project(app=app, name=project).owner("user", user))
 
     def brief(self, budget: int = DIGEST_BUDGET, *, session: str | None = None) -> Injection:
-        """What is of use before anything was asked, within a budget of tokens: how the last sessions ended, decisions,
-        corrections and preferences. What a session is told here is not recalled in it again.
+        """What is of use before anything was asked, within a budget of tokens: what the user asked of the assistant,
+        how the last sessions ended, decisions, corrections and preferences. What a session is told here is not
+        recalled in it again.
 
         Raises:
             Invalid: the budget or the session cannot be one.
             Unavailable: the store cannot be read, or the session not be noted.
         """
-        return brief(self._engine, self._scopes, budget=budget, session=session)
+        return brief(self._engine, self._scopes, homes=self._homes, budget=budget, session=session)
 
     def recall(self, prompt: str, session: str, budget: int = PROMPT_BUDGET) -> Injection:
         """What bears on a prompt, within a budget of tokens: at most three memories, none that the session was shown,

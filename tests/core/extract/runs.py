@@ -713,6 +713,9 @@ FAILURES = [
     '{"status":"error","message":"boom"}',
     '  File "x.py", line 1\n    def\n       ^\nSyntaxError: invalid syntax',
     "Build failed with 2 errors.",
+    "building\nlinking\nmore\nError: creating the queue: it exists already",
+    "> app@1 build\n> tsc\n\nnpm error code ELIFECYCLE",
+    "Error 500",
 ]
 NO_FAILURES = [
     "0 errors, 0 warnings",
@@ -741,6 +744,8 @@ NO_FAILURES = [
     "Tests: 4 passed, 4 total",
     "404 tests passed",
     '{"code": 450, "name": "bus line"}',
+    "Invalidated 3 caches.",
+    "Aborted jobs: 0",
 ]
 
 WEATHER_THEN_TAXI = run(

@@ -39,6 +39,7 @@ def command(text: str) -> Step:
         ("terraform plan -out p", "terraform plan", "checks"),
         ("tail -n 5 a.log | grep -v x; sudo systemctl restart api", "systemctl restart", "acts"),
         ("sed -n 1,5p a.py", "sed", "looks"),
+        ("grep -E 'refused|denied; restart' a.log", "grep", "looks"),
         ("sed -i 's/a|b;c/d/' a.py", "sed", "acts"),
         ("ssh db3 sudo rm /var/lib/x.pid", "rm", "acts"),
         ("curl -s https://x.org", "curl", "looks"),

@@ -150,7 +150,7 @@ Deploy version 2.4.1 of the billing service to production.
 Outcome: I'm sorry, but I couldn't deploy 2.4.1: its health check cannot reach payments-db. Production runs
     2.4.0 again.
 Insight: None
-Quality: 0.05\
+Quality: 0.0\
 """)
 
 
@@ -221,7 +221,7 @@ Book a taxi to the airport for 7 am.
 2. book_taxi(to=airport, time=07:30): car=T-12
 Outcome: A taxi comes at 7:30; there was none at 7.
 Insight: book_taxi failed (no car before 07:30) and worked with time=07:30 instead of 07:00.
-Quality: 0.4\
+Quality: 0.35\
 """)  # fmt: skip
     first, second = find_cases(runs.WEATHER_THEN_TAXI, UTC)
     assert [*first.messages, *second.messages] == [message.id for message in runs.WEATHER_THEN_TAXI]
@@ -452,6 +452,11 @@ def test_a_command_that_reads_and_then_does_something_is_judged_by_that() -> Non
         ({"statusCode": 401, "message": "Unauthorized"}, "401: Unauthorized"),
         ({"errors": [{"message": "Field x is missing"}]}, "Field x is missing"),
         ({"exit_code": 2, "stdout": "", "stderr": "usage: x"}, "exit code 2: usage: x"),
+        ({"error": "Traceback (most recent call last):\n  File a\nValueError: bad day"}, "ValueError: bad day"),
+        (
+            {"exit_code": 1, "stderr": "Traceback (most recent call last):\n  File a\nKeyError: 7"},
+            "exit code 1: KeyError: 7",
+        ),
         ([{"type": "text", "text": "All well."}], "All well."),
         ([{"type": "text", "text": '{"error": "no seats"}'}], "no seats"),
         ({"content": [{"type": "text", "text": "nope"}], "isError": True}, "nope"),
@@ -535,9 +540,9 @@ def test_quality_follows_the_signals() -> None:
     assert quality(worked, done) == 0.85
     assert quality(worked, done, user("Perfect, works now!")) == 1.0
     assert quality(worked, done, user("thanks"), says("You're welcome!")) == 1.0
-    assert quality(worked, done, user("No, it's still broken.")) == 0.5
-    assert quality(worked, done, user("But you should have asked me before becoming admin!")) == 0.5
-    assert quality(worked, done, user("You did it without asking."), says("Sorry."), user("ok")) == 0.5
+    assert quality(worked, done, user("No, it's still broken.")) == 0.45
+    assert quality(worked, done, user("But you should have asked me before becoming admin!")) == 0.45
+    assert quality(worked, done, user("You did it without asking."), says("Sorry."), user("ok")) == 0.45
     assert quality(worked, done, user("Thanks. What's the time in Rome?"), says("Noon.")) == 1.0
     assert quality(failed, worked, done) == 0.75
     assert quality(failed, says("I'm sorry, I couldn't restart it.")) == 0.0

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from cofio import Engine, Scope
+from cofio import Engine, Scope, Settings
+from cofio.config.address import StoreAddress
+from cofio.conversations.conversations import Conversations, Project
+from cofio.extract.extractor import Message
+from cofio.values.records import Json
 
 from .conftest import Cofio
 
@@ -182,6 +187,28 @@ def test_a_missing_model_is_told_with_the_remedy(
     assert "searched by words only" in ran.err
     assert "run `cofio model install`" in ran.err
     assert cofio("search", "deploy", "--mode", "keyword").err == ""
+
+
+@pytest.mark.folder_only("it is about what is printed; what supersedes what is tested by tests/quality")
+def test_a_hit_says_what_holds_now_in_its_place_and_since_when(
+    cofio: Cofio, default_store: StoreAddress, models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COFIO_EMBEDDER", "minilm")
+    monkeypatch.setenv("COFIO_MODELS", str(models))
+    project, settings = Project(app="default", name="default"), Settings(background=False, models=str(models))
+    with Engine.open(default_store, settings=settings) as engine:
+        for day, text in ((1, "I drink four cups of coffee a day."), (20, "I drink two cups of coffee a day now.")):
+            said = Message(id=f"m{day}", sender="alice", name="Alice", at=datetime(2026, 3, day, tzinfo=UTC), text=text)
+            Conversations(engine).append(project, f"s{day}", [said])
+            Conversations(engine).carve(project, f"s{day}", whole=True)
+        engine.settle()
+    words = ("search", "how much coffee does Alice drink", "--kind", "fact")
+    newer, older = cast(list[dict[str, Json]], cofio(*words, "--json").json["hits"])
+    assert (newer["text"], "superseded_by" in newer) == ("Alice drinks two cups of coffee a day now.", False)
+    assert (older["superseded_by"], older["superseded_at"]) == (newer["id"], "2026-03-20T00:00:00+00:00")
+    rows = cofio(*words).rows
+    assert [row[2] for row in rows if row[0]] == [newer["id"], older["id"]]
+    assert rows[-1] == ["", f"Superseded by {newer['id']}, which holds since 2026-03-20."]
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from __future__ import annotations
 REQUIREMENTS: dict[str, tuple[str, str]] = {
     # What an agent is told.
     "start.digest": ("issue 20.3", "a session begins with a digest, in the words of its client's protocol"),
+    "start.instructions": ("issue 21.3", "a digest begins with what the user asked of the assistant, and not others"),
     "start.resume": ("decision", "a session that is resumed has its digest already, and gets none"),
     "prompt.recall": ("issue 20.3", "a prompt gets what bears on it, in the words of its client's protocol"),
     "prompt.silent": ("issue 20.3", "a prompt that nothing bears on gets nothing at all"),

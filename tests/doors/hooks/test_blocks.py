@@ -101,6 +101,32 @@ def test_a_program_can_tell_its_agent_what_is_known_of_one_user(tmp_path: Path) 
                 memory.context(query, budget)
 
 
+@pytest.mark.requirement("start.instructions", "budget.tokens")
+def test_a_digest_begins_with_what_the_user_asked_of_the_assistant(tmp_path: Path) -> None:
+    clone = make_repository(tmp_path / "one", "git@git.example:team/uploader.git")
+    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
+        memory = AgentMemory.for_folder(engine, clone)
+        repository, own = memory._scopes[0], memory._homes[0]
+        for number in range(40):
+            engine.write(repository, text=f"Decision {number}: the part {number} is built by hand.", tags=["decision"])
+        assert "asked of the assistant" not in memory.brief().text
+        for home, at, text in ((own, 1, "answer in bullet points"), (user_scope(), 2, "never add emoji")):
+            data: Json = {"instructions": [{"text": text, "timestamp_ms": 1779967836000 + at}]}
+            engine.put(home, "profile", kind=Kind.PROFILE, data=data)
+        other: Json = {"instructions": [{"text": "answer like a pirate", "timestamp_ms": 1}]}
+        engine.put(Scope(*own.names[:-1], "someone-else"), "profile", kind=Kind.PROFILE, data=other)
+        engine.write(repository, text="Never add emoji.", tags=["preference"])
+        told = memory.brief(budget=200)
+        lines = told.text.splitlines()
+        first = next(at for at, line in enumerate(lines) if "asked of the assistant (" in line)
+        assert lines[first + 1 : first + 3] == ["- 2026-05-28 never add emoji", "- 2026-05-28 answer in bullet points"]
+        assert "holds until they say otherwise" in told.text
+        assert "Decision" not in "".join(lines[:first])
+        assert "Decision" in told.text
+        assert ("pirate" in told.text, told.text.casefold().count("never add emoji")) == (False, 1)
+        assert told.tokens <= 200
+
+
 @pytest.mark.requirement("prompt.once")
 def test_what_was_told_is_not_told_again_in_another_record(tmp_path: Path) -> None:
     with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:

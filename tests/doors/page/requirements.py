@@ -36,6 +36,7 @@ REQUIREMENTS = {
     "page:restart": "A page goes on when its server was restarted, and says so while it is away.",
     "page:activity": "The activity shows what was written last, through which door and by whom.",
     "page:live": "What any process writes appears on the open page by itself, and a stream ends when the server does.",
+    "page:superseded": "A hit says what the same person said later on the same, and when.",
     "page:searches": "Searches that clients make are shown with their hits while a page is open, and noted only then.",
     "page:days": "A strip of days has their counts by kind, and one day's memory is read as a diary.",
     "page:expiry": "The days show what expires next.",

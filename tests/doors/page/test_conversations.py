@@ -106,6 +106,22 @@ def test_a_profile_shows_what_superseded_what_with_its_evidence(talks: Engine, a
 
 
 @pytest.mark.requirement("page:people")
+def test_what_a_person_asked_of_the_assistant_comes_first_in_their_words(
+    talks: Engine, ask: Ask, browser: Browser
+) -> None:
+    talk(talks, "s5", "Always answer in bullet points.", at=START + timedelta(days=7))
+    talk(talks, "s6", "From now on, always answer in full sentences.", at=START + timedelta(days=8))
+    (person,) = build_conversations(ask(tab="people")).people
+    profile = build_conversations(ask(person=person.link.partition("person=")[2])).person
+    assert profile is not None
+    newest = profile.instructions[0]
+    assert "full sentences" in newest.description
+    assert talks.read(newest.link.partition("id=")[2]).text == "From now on, always answer in full sentences."
+    shown = browser.show(person.link)
+    assert shown.index("Asked of the assistant") < shown.index("full sentences") < shown.index("Known now")
+
+
+@pytest.mark.requirement("page:people")
 def test_what_has_ended_is_shown_with_what_it_ended(talks: Engine, ask: Ask) -> None:
     talk(talks, "s4", "I no longer have a dog.", at=START + timedelta(days=9))
     (person,) = build_conversations(ask(tab="people")).people

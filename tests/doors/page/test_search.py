@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from cofio import Engine, Kind, Scope
+from cofio import Engine, Kind, Scope, Settings
+from cofio.conversations.conversations import Conversations, Project
 from cofio.doors.page.renderer import mark_words
 from cofio.doors.page.search_view import COUNTED, MOST_HITS, PAGE, SearchModel, SignalBar, build_search
 from cofio.doors.page.view_types import ViewRequest
 from cofio.doors.page.viewer import Viewer
+from cofio.extract.extractor import Message
 from cofio.values.errors import Invalid
 
 from .conftest import Browser
@@ -40,6 +44,22 @@ def harbour(memory: Engine) -> Engine:
 def titles(model: SearchModel) -> list[str]:
     """What the hits are headed with."""
     return [hit.headline for hit in model.hits]
+
+
+@pytest.mark.folder_only("it is about what is shown; what supersedes what is tested by tests/quality")
+@pytest.mark.requirement("page:superseded")
+def test_a_hit_says_what_holds_now_in_its_place_and_since_when(tmp_path: Path, ask: Ask, models: Path) -> None:
+    project, settings = Project(app="default", name="default"), Settings(background=False, models=str(models))
+    with Engine.open(tmp_path / "coffee", settings=settings) as engine:
+        for day, text in ((1, "I drink four cups of coffee a day."), (20, "I drink two cups of coffee a day now.")):
+            said = Message(id=f"m{day}", sender="alice", name="Alice", at=datetime(2026, 3, day, tzinfo=UTC), text=text)
+            Conversations(engine).append(project, f"s{day}", [said])
+            Conversations(engine).carve(project, f"s{day}", whole=True)
+        engine.settle()
+        request = replace(ask(q="how much coffee does Alice drink", kind="fact"), engine=engine)
+        newer, older = build_search(request).hits
+        assert (newer.successor, newer.superseded_at) == ("", None)
+        assert (older.successor, older.superseded_at) == (newer.entry.link, datetime(2026, 3, 20, tzinfo=UTC))
 
 
 @pytest.mark.requirement("page:search")

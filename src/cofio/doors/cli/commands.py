@@ -81,14 +81,15 @@ def search(args: Namespace) -> int:
         return report_misuse(args, "say what to look for; `cofio list` shows all there is")
     query = Query(
         " ".join(args.query), scope=args.scope, exact=args.exact, kinds=tuple(args.kind), filter=build_filter(args),
-        mode=args.mode, limit=args.limit, floor=args.floor,
+        mode=args.mode, limit=args.limit, floor=args.floor, current=True,
     )  # fmt: skip
     with open_memory(args) as engine:
         page = engine.search(query)
         without = count_waiting(engine) if page.degraded and query.mode != "keyword" else 0
         if 0 < without <= FEW and settle(engine, limit=FEW):
             page = engine.search(query)
-        short = shorten(args, engine, [hit.record.id for hit in page])
+        newer = [hit.superseded_by for hit in page if hit.superseded_by is not None]
+        short = shorten(args, engine, list(dict.fromkeys([*(hit.record.id for hit in page), *newer])))
     why = [explain(hit, page, query.text, verbose=args.verbose) if args.why or args.verbose else [] for hit in page]
     choose_output(as_json=args.json).print_hits(page, why, short)
     sys.stdout.flush()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ...text import jsonl
 from ...text.tokenizer import find_snippet, split_words
-from ...values.query import Page, Why
+from ...values.query import Hit, Page, Why
 from ...values.records import Json, Kind, Record, Scope
 from ..display import escape_json, neutralise, neutralise_line
 
@@ -125,7 +125,8 @@ class JsonOutput:
         """Everything that the search says of itself; the reasons are always among it."""
         searched = asdict(page.searched) | {"scope": list(page.searched.scope.names)}
         hits: list[Json] = [
-            jsonl.to_json(hit.record) | {"score": hit.score, "why": _render_why(hit.why)} for hit in page
+            jsonl.to_json(hit.record) | {"score": hit.score, "why": _render_why(hit.why)} | _render_successor(hit)
+            for hit in page
         ]
         print_json({"hits": hits, "searched": searched, "cut": page.cut, "degraded": page.degraded})
 
@@ -155,6 +156,20 @@ class JsonOutput:
         print_json({"ok": not checkup.problems, **asdict(checkup)})
 
 
+def _render_successor(hit: Hit) -> dict[str, Json]:
+    """What holds now in the place of a hit, and since when; nothing where the hit itself does."""
+    since = hit.superseded_at
+    return {"superseded_by": hit.superseded_by, "superseded_at": since.isoformat()} if since is not None else {}
+
+
+def _tell_successor(hit: Hit, short: Mapping[str, str]) -> list[str]:
+    """The same as a sentence."""
+    if hit.superseded_by is None or hit.superseded_at is None:
+        return []
+    newer = short.get(hit.superseded_by, hit.superseded_by)
+    return [f"Superseded by {newer}, which holds since {hit.superseded_at:%Y-%m-%d}."]
+
+
 def _render_why(why: Why) -> dict[str, Json]:
     return {
         "keyword": asdict(why.keyword) if why.keyword else None,
@@ -176,12 +191,14 @@ class PlainOutput:
         print(record.id)
 
     def print_hits(self, page: Page, reasons: Sequence[Sequence[str]], short: Mapping[str, str]) -> None:
-        """A line a hit: rank, score, id, scope, title or key, snippet; then its reasons, each after a tab."""
+        """A line a hit: rank, score, id, scope, title or key, snippet; then what holds now in its place, and its
+        reasons, each after a tab.
+        """
         for rank, (hit, why) in enumerate(zip(page, reasons, strict=True), 1):
             record = hit.record
             name, excerpt = record.title or record.key or "", find_snippet(render_body(record), page.searched.words)
             _print_line(rank, f"{hit.score:.3f}", record.id, render_scope(record.scope), name, excerpt)
-            for reason in why:
+            for reason in (*_tell_successor(hit, {}), *why):
                 _print_line("", reason)
 
     def print_list(self, records: Iterable[Record], short: Mapping[str, str]) -> None:
@@ -251,6 +268,8 @@ class PrettyOutput:
                 self._print(Padding(_mark(excerpt, query_words), (0, 0, 0, 10)))
             about = f"{render_scope(record.scope)} · {record.kind} · {short.get(record.id, record.id)}"
             self._print(Padding(Text(neutralise(about), "cyan", overflow="fold"), (0, 0, 0, 10)))
+            for newer in _tell_successor(hit, short):
+                self._print(Padding(Text(neutralise(newer), "yellow"), (0, 0, 0, 10)))
             for reason in why:
                 self._print(Padding(Text(neutralise(reason), "dim"), (0, 0, 0, 10)))
 

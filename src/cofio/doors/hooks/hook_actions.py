@@ -112,7 +112,8 @@ def _start(session: _Session) -> Outcome:
         restart(engine, scopes, event.session)
     # Some versions of Copilot CLI say at each prompt that a session begins.
     is_told = bool(ShownRecords(engine, scopes[0], event.session).load().records)
-    injection = Injection() if is_told else brief(engine, scopes, session=event.session, name=name)
+    homes = [session.repository.user_scope, user_scope()]
+    injection = Injection() if is_told else brief(engine, scopes, homes=homes, session=event.session, name=name)
     if not event.prompt:
         return _tell(injection, session)
     hits = recall(engine, event.prompt, scopes, session=event.session)  # there is no other chance at some clients

@@ -9,6 +9,7 @@ from typing import TypedDict
 
 from ...conversations.message_records import make_turn_id
 from ...conversations.projects import Project
+from ...conversations.stored_fields import PROFILE_INSTRUCTIONS
 from ...engine.engine import Engine
 from ...extract.profiles import Item
 from ...values.errors import NotFound
@@ -112,6 +113,8 @@ class PersonProfile:
     """Where the record of the profile is."""
     summary: str
     updated_at: datetime
+    instructions: tuple[ProfileItem, ...]
+    """What they asked of the assistant, the newest first."""
     current: tuple[ProfileItem, ...]
     ended: tuple[ProfileItem, ...]
     traits: tuple[str, ...]
@@ -250,10 +253,12 @@ def _show_person(request: ViewRequest, scope: Scope) -> ConversationsModel:
     if record.kind is not Kind.PROFILE:
         raise NotFound(record.id)
     data = record.data if isinstance(record.data, dict) else {}
-    links = _find_turns(request.engine, record.scope, [*_list_items(data, _CURRENT), *_list_items(data, _ENDED)])
+    items = [item for name in (PROFILE_INSTRUCTIONS, _CURRENT, _ENDED) for item in _list_items(data, name)]
+    links = _find_turns(request.engine, record.scope, items)
     person = PersonProfile(
         name=record.scope.names[-1] if record.scope.names else record.id, scope=record.scope,
         record=make_link("record", id=record.id), summary=_get_text(data, "summary"), updated_at=record.updated_at,
+        instructions=tuple(make_item(each, links) for each in _list_items(data, PROFILE_INSTRUCTIONS)),
         current=tuple(make_item(each, links) for each in reversed(_list_items(data, _CURRENT))),
         ended=tuple(make_item(each, links) for each in _list_items(data, _ENDED)),
         traits=tuple(_describe_trait(each) for each in _list_values(data, _TRAITS)),
@@ -273,7 +278,8 @@ def _make_single(
     at = item.get("timestamp_ms")
     return ProfileItem(
         topic=_get_text(item, "topic"), category=_get_text(item, "category"),
-        description=_get_text(item, "description"), evidence=_get_text(item, "evidence")[:QUOTE],
+        description=_get_text(item, "description") or _get_text(item, "text"),
+        evidence=_get_text(item, "evidence")[:QUOTE],
         at=from_millis(at) if isinstance(at, int) and 0 < at < 10**14 else None,
         link=links.get(_get_source(item), ""), superseded=superseded,
     )  # fmt: skip

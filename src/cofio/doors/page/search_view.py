@@ -67,6 +67,10 @@ class HitEntry:
     """How much it lacks, of one that is below the floor."""
     reached: float = 0.0
     """How relevant it is, which the floor is held against."""
+    successor: str = ""
+    """Where what holds now in its place is; empty where it holds itself."""
+    superseded_at: datetime | None = None
+    """Since when that holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +187,7 @@ def _parse_day(text: str) -> date:
 def _make_query(wanted: _SearchRequest, *, limit: int, floor: float | None = None) -> Query:
     return Query(
         wanted.text, scope=wanted.scope, kinds=wanted.kinds, filter=wanted.filter, mode=wanted.mode, limit=limit,
-        floor=floor,
+        floor=floor, current=True,
     )  # fmt: skip
 
 
@@ -224,7 +228,8 @@ def _make_hit(hit: Hit, page: Page, best: float, *, bar: float | None = None) ->
     return HitEntry(
         entry=make_entry(hit.record), headline=headline, snippet=snippet,
         score=min(1.0, max(0.0, hit.score)), words=words, signals=tuple(_list_signals(hit, best)),
-        missing=missing, reached=hit.score,
+        missing=missing, reached=hit.score, superseded_at=hit.superseded_at,
+        successor=make_link("record", id=hit.superseded_by) if hit.superseded_by else "",
     )  # fmt: skip
 
 

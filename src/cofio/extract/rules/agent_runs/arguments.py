@@ -9,7 +9,7 @@ from functools import lru_cache
 from ....values.records import Json
 from ...extractor import Step
 from ..lines import MASK, cut, flatten, names_secret
-from .results import render_value
+from .json_results import render_value
 
 VALUE = 120  # characters of an argument that are kept
 RAW = 160

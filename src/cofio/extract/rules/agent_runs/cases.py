@@ -12,11 +12,12 @@ from ...extractor import Case, Message, Step
 from ..lines import cut, flatten
 from .arguments import get_fields, render_arguments, render_call
 from .commands import find_program, looks_up
-from .intents import CHANGES, OBJECTS, REPROACH, find_intent, list_sentences
+from .intents import find_intent, list_sentences
 from .remedies import find_remedy, find_repairs, render_repairs
 from .results import NO_RESULT, SHOWS
 from .runs import Run, split_runs
 from .steps import find_steps, has_worked
+from .vocabulary import get_phrases
 
 MOST_CASES = 5  # of a stretch
 OUTCOME = 240  # characters of the last answer
@@ -34,50 +35,11 @@ QUALITY = {
     "every step failed": -0.2,  # in proportion, where some did
     "there is a final answer": 0.2,
     "there is no final answer": -0.2,
-    "the answer admits failure": -0.35,
+    "the answer admits failure": -0.4,
     "the user is content": 0.15,
-    "the user is not": -0.35,
+    "the user is not": -0.4,
 }
 """What a run's quality is the sum of, within 0 and 1."""
-
-_ADMITS = re.compile(
-    r"(?i)\b(?:i|we|(?<!so )(?<!because )(?<!since )(?<!why )it)(?: \w{1,12})? ?"
-    r"(?:could(?: not|n['’]t)|can(?:not|['’]t| not)|was(?: not|n['’]t) able"
-    r"|were(?: not|n['’]t) able|am unable|was unable|am not able|failed)\b"
-    r"|\bunable to\b|\b(?:is|are|was|were) (?:still )?(?:broken|failing|not (?:possible|working))\b"
-    r"|\bdid(?: not|n['’]t) (?:work|succeed)"
-    r"|\b(?:has|have) (?:not|failed)\b|\bdeploy(?:ment)? failed|\bsorry,? (?:but|i|we|the|there|that|this)\b"
-    r"|\bunfortunately\b|\bgive up\b|\bgave up\b"
-    r"|\bleider\b|\bkonnte (?:\w+ ){0,6}nicht\b|\bd[ée]sol[ée]|\blo siento\b|\bno (?:he podido|pude)\b"
-    r"|\bje n['’]ai pas pu\b|\bmalheureusement\b"
-)
-_WELCOME = re.compile(
-    r"(?i)\W{0,3}(?:you(?:['’]re| are) (?:very |most )?welcome|my pleasure|glad|any ?time|no problem|happy to"
-    r"|great|enjoy|gern|de rien|de nada)\b"
-)
-_REGRETS = re.compile(
-    r"(?i)(?:you(?:['’]re| are) right[,.!]? ?)?(?:i(?:['’]m| am) )?(?:very |so |really )?"
-    r"(?:sorry|my apologies|i apologi[sz]e)"
-    r"(?:[,.! ]+(?:about that|for that|i should(?: not|n['’]t)? have\b.{0,60}|i will .{1,60}|i['’]ll .{1,60}))?[.!]?"
-)
-_OFFER = re.compile(
-    r"(?i)(?:(?:is there|do you need|can i help(?: you)? with|would you like) )?"
-    r"(?:anything|something|what) else\b.{0,80}\?"
-    r"|(?:please )?(?:let me know if|feel free to)\b.{0,120}[.!]"
-)
-_INSTEAD = re.compile(r"(?i)\bso (?:i|we)\b|\binstead\b|\bdaher habe\b|\bstattdessen\b")
-_CONTENT = re.compile(
-    r"(?i)\b(?:thanks?|thank you|thx|ty|tysm|cheers|perfect|great|awesome|excellent|wonderful|lovely|nice|brilliant"
-    r"|works(?: now| fine| well)?|that did it|well done|good job"
-    r"|exactly|solved|danke|perfekt|super|merci|parfait|gracias|perfecto|grazie|tack|takk)\b|👍|🎉|❤"
-)
-_DISCONTENT = re.compile(
-    r"(?i)^\W{0,3}(?:no|nope|nein|non)\b(?! (?:problem|worries|rush|need|more|further))|\b(?:wrong|incorrect"
-    r"|still (?:broken|fail\w*|not|the same|doesn['’]?t|wrong)"
-    r"|(?:does|did)(?: not|n['’]?t) work|not (?:what i|right|correct|working|good)|that['’]?s not|useless"
-    r"|doesn['’]?t help|isn['’]?t (?:right|working)|broken|try again"
-    r"|undo|falsch|geht (?:immer noch )?nicht|ça ne marche pas|no funciona)\b|👎"
-)
 
 
 def find_cases(messages: Sequence[Message], zone: tzinfo) -> list[Case]:
@@ -120,7 +82,7 @@ def _find_answer(run: Sequence[Message]) -> str:
 
 def _is_pleasantry(text: str) -> bool:
     """Whether a text is only the reply to thanks or to a reproach."""
-    return len(text) <= 80 and (_WELCOME.match(text) is not None or _REGRETS.fullmatch(text.strip()) is not None)
+    return len(text) <= 80 and get_phrases("pleasantry", r"\W{0,3}").match(text.strip()) is not None
 
 
 def _summarize_outcome(answer: str) -> str:
@@ -129,7 +91,7 @@ def _summarize_outcome(answer: str) -> str:
     for sentence in list_sentences(answer):
         if sentence.startswith("|"):  # a table
             break
-        if summary and _OFFER.fullmatch(sentence):
+        if summary and get_phrases("offer").fullmatch(sentence):
             continue
         plain = flatten(re.sub(r"[*`|]{1,9}", "", sentence[:2_000]), OUTCOME)
         if summary and len(summary) + len(plain) + 1 > OUTCOME:
@@ -139,42 +101,28 @@ def _summarize_outcome(answer: str) -> str:
 
 
 def _render_approach(steps: Sequence[Step], outcome: str) -> str:
-    """A numbered line for each step, and how it ended."""
-    lines = _render_steps(steps) if len(steps) <= _PLAIN else _render_groups(steps)
+    """A numbered line for each step, and how it ended; in a long run a tool that is called on end has one line."""
+    spans = [[step] for step in steps]
+    if len(steps) > _PLAIN:
+        spans = [list(span) for _, span in groupby(steps, key=lambda step: step.tool)]
+    lines: list[str] = []
+    at = 1
+    for span in spans:
+        number = f"{at}-{at + len(span) - 1}" if len(span) > 1 else str(at)
+        lines.append(f"{number}. {_render_span(span)}")
+        at += len(span)
+    if len(lines) > LINES:
+        left_out = Counter(step.tool for span in spans[LINES // 2 : -LINES // 2 + 1] for step in span)
+        named = ", ".join(f"{tool} ×{count}" for tool, count in left_out.most_common(4))
+        lines[LINES // 2 : -LINES // 2 + 1] = [f"… {left_out.total()} more steps ({named})"]
     return "\n".join([*lines, f"Outcome: {outcome or UNANSWERED}"])
 
 
-def _render_steps(steps: Sequence[Step]) -> list[str]:
-    return [f"{at}. {render_call(step)}: {_render_result(step)}" for at, step in enumerate(steps, 1)]
-
-
-def _render_result(step: Step) -> str:
-    return f"failed: {step.result}" if step.failed else step.result
-
-
-def _render_groups(steps: Sequence[Step]) -> list[str]:
-    """Lines for a long run: a tool that is called several times on end has one."""
-    lines: list[str] = []
-    spans: list[list[Step]] = []
-    at = 1
-    for _, group in groupby(steps, key=lambda step: step.tool):
-        span = list(group)
-        number = f"{at}-{at + len(span) - 1}" if len(span) > 1 else str(at)
-        lines.append(f"{number}. {_render_group(span)}")
-        spans.append(span)
-        at += len(span)
-    if len(lines) <= LINES:
-        return lines
-    left_out = Counter(step.tool for span in spans[LINES // 2 : -LINES // 2 + 1] for step in span)
-    named = ", ".join(f"{tool} ×{count}" for tool, count in left_out.most_common(4))
-    return [*lines[: LINES // 2], f"… {left_out.total()} more steps ({named})", *lines[-LINES // 2 + 1 :]]
-
-
-def _render_group(span: Sequence[Step]) -> str:
-    """Several calls of one tool on end, in one line."""
-    if len(span) == 1:
-        return f"{render_call(span[0])}: {_render_result(span[0])}"
+def _render_span(span: Sequence[Step]) -> str:
+    """One call with its result, or several of one tool in one line."""
     failed = [step for step in span if step.failed]
+    if len(span) == 1:
+        return f"{render_call(span[0])}: {'failed: ' if failed else ''}{span[0].result}"
     silent = sum(step.result == NO_RESULT for step in span)
     counts = [f"{len(span) - len(failed) - silent} worked"] if len(span) > len(failed) + silent else []
     counts += [f"{silent} without result"] if silent else []
@@ -232,16 +180,17 @@ def _find_correction(run: Sequence[Message], steps: Sequence[Step]) -> str:
             continue
         remark = flatten(message.text, 160)
         failed = any(step.failed for step in steps[before - 1 : before])
-        if "?" not in remark and (OBJECTS.match(remark) or (failed and CHANGES.search(remark))):
+        if "?" not in remark and (
+            get_phrases("objection").match(remark) or (failed and get_phrases("change").search(remark))
+        ):
             found = remark
     return found
 
 
 def _admits_failure(answer: str) -> bool:
     """Whether an answer says that it did not work, and nothing else was done for it."""
-    return any(
-        _ADMITS.search(part[:600]) and not _INSTEAD.search(part[:600]) for part in list_sentences(answer[:_SAID])[:6]
-    )
+    parts = [part[:600] for part in list_sentences(answer[:_SAID])[:6]]
+    return any(get_phrases("admits failure").search(part) and not get_phrases("instead").search(part) for part in parts)
 
 
 def _rate_run(of: Run, steps: Sequence[Step], answer: str, *, admits: bool) -> float:
@@ -267,9 +216,9 @@ def _rate_run(of: Run, steps: Sequence[Step], answer: str, *, admits: bool) -> f
 
 def _judge_contentment(remarks: Sequence[str]) -> bool | None:
     """Whether the user was content by the last remark that tells; None when none does."""
-    for remark in reversed(remarks):
-        if _DISCONTENT.search(remark[:_SAID]) or REPROACH.search(remark[:_SAID]):
+    for remark in (remark[:_SAID] for remark in reversed(remarks)):
+        if get_phrases("discontent").search(remark) or get_phrases("reproach").search(remark):
             return False
-        if _CONTENT.search(remark[:_SAID]):
-            return None if " but " in remark[:_SAID] else True
+        if get_phrases("content").search(remark):
+            return None if " but " in remark else True
     return None

@@ -3,29 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
 from ...extractor import Step
 from ..lines import only_reads, split_name
 from .arguments import COMMANDS, SHORT, get_fields
-from .vocabulary import (
-    CHECKING_PROGRAMS,
-    CHECKING_VERBS,
-    DATABASES,
-    FLAGS_WITH_VALUES,
-    LOOKING_PROGRAMS,
-    LOOKING_TOOLS,
-    LOOKING_VERBS,
-    READERS,
-    SHELLS,
-    SUBJECTS,
-    SUITES,
-    TEXTS,
-)
+from .vocabulary import get_words
 
-Doing: TypeAlias = Literal["looks", "checks", "acts"]
+Doing: TypeAlias = Literal["acts", "checks", "looks"]
 """To look changes nothing and finds no fault; to check changes nothing, and may fail; all else acts."""
 
 
@@ -46,29 +32,35 @@ class _Nature(NamedTuple):
 
 _STATEMENTS = ("query", "sql", "statement", "q", "command", "")
 _OPERATIONS = ("method", "verb", "command", "action", "operation")
+_PATHS = ("path", "file", "file_path", "filepath", "filename", "file_name", "uri", "url")
 _STATEMENT = re.compile(
-    r"(?i)\s{0,20}(select|show|explain|describe|with|insert|update|delete|drop|truncate|alter|create|grant|revoke|merge)\b"
+    r"(?i)\s{0,20}(select|show|explain|describe|with|insert|update|delete|drop|truncate|alter|create|grant|revoke|merge"
+    r"|copy|set)\b"
 )
 DESTROYS = re.compile(
     r"(?<!\S)(?:rm|rmdir|dd|shred|mkfs[\w.]{0,8}|-?delete|DELETE"
     r"|drop|truncate|destroy|prune|purge|p?kill|killall|terminate)(?!\S)"
 )
-_CHANGING = re.compile(  # what makes a program that looks one that acts
+_CHANGING = re.compile(  # what makes a program that looks or checks one that acts
     r"(?:^|\s)(?:-X ?(?!GET|HEAD)[A-Z]+|--request[ =](?!GET|HEAD)[A-Z]+|-d|--data\S{0,20}|-delete|-exec|-i\S{0,8}"
-    r"|--in-place)(?:\s|$)|>(?!&|\s?/dev/null)"
+    r"|--in-place|--fix)(?:\s|$)|>(?!&|\s?/dev/null)"
 )
 _CHAIN = re.compile(r"\s*(?:&&|\|\||[;|\n])\s*")
 _QUOTED = re.compile(r"'[^']{0,400}'|\"[^\"]{0,400}\"")
 _ELSEWHERE = re.compile(  # what only says where, or as whom, the rest is to be run
-    r"(?:sudo )?(?:ssh (?:-[46AaCfGgKkMNnqsTtVvXxYy]+ |-[bcDEeFIiJLlmOopQRSWw] ?\S+ ){0,6}\S+ "
+    r"(?:sudo )?(?:ssh (?:-[a-zA-Z]+ (?:\S+[ =@]\S+ )?|-[a-zA-Z] ?\S+ ){0,6}\S+ "
     r"|(?:docker|kubectl) exec (?:-\S+ ){0,4}\S+ (?:-- )?|(?:ba|z)?sh -l?c )[\"']?"
 )
-_BEFORE_PROGRAM = re.compile(
+_PROGRAM = re.compile(
     r"(?:cd [^\s;&]{1,200} ?(?:&&|;) ?|sudo |env |time |timeout \d+s? |[A-Z_]{1,40}=\S{0,80} ){0,6}"
+    r"(?:python3? -m |uv run |poetry run |npx |npm run |\./)?([\w./-]{1,60})"
 )
-_PROGRAM = re.compile(r"(?:python3? -m |uv run |poetry run |npx |npm run |\./)?([\w./-]{1,60})")
-_PATHS = ("path", "file", "file_path", "filepath", "filename", "file_name", "uri", "url")
-_SHOWS_LOG = re.compile(r"\blogs?\b|--log|journalctl|dmesg")
+_SHOWS_LOG = re.compile(r"\blogs?\b|--log|journalctl|dmesg|\btrace\b")
+
+
+def is_generic(tool: str) -> bool:
+    """Whether a tool serves for tasks of every kind."""
+    return get_words("generic", "shells").issuperset(split_name(tool))
 
 
 def find_program(step: Step) -> str:
@@ -102,10 +94,14 @@ def _examine(tool: str, arguments: str) -> _Nature:
     action, given, named = _find_action(step), get_fields(step), split_name(tool)
     looks = (
         only_reads(tool)
-        or any(given.get(key) in LOOKING_VERBS for key in _OPERATIONS)
+        or any(given.get(key) in get_words("looking operations") for key in _OPERATIONS)
         or (bool(action.name) and action.doing == "looks")
     )
-    acts = action.doing == "acts" if action.name else bool(named) and not {named[0], named[-1]} & LOOKING_TOOLS
+    acts = (
+        action.doing == "acts"
+        if action.name
+        else bool(named) and not get_words("looking tools") & {named[0], named[-1]}
+    )
     return _Nature(action, looks, acts and not looks)
 
 
@@ -113,39 +109,34 @@ _cached_examine = lru_cache(maxsize=4096)(_examine)
 
 
 def _find_action(step: Step) -> Action:
-    arguments = get_fields(step)
-    if method := next((arguments[key] for key in ("method", "verb") if key in arguments), ""):
-        return Action(f"http {method.lower()[:10]}", "looks" if method.lower() in LOOKING_VERBS else "acts")
-    named = split_name(step.tool)
-    statement = next((arguments[key] for key in _STATEMENTS if key in arguments), "")
-    if DATABASES.intersection(named) and (found := _STATEMENT.match(statement)):
-        verb = found[1].lower()
-        return Action(f"sql {verb}", "looks" if verb in LOOKING_VERBS else "acts")
-    command = _get_command(step)
-    actions = list(_parse_actions(command, named))
-    return min(actions, key=lambda action: ("acts", "checks", "looks").index(action.doing), default=Action("", "looks"))
+    given, named = get_fields(step), split_name(step.tool)
+    statement = next((given[key] for key in _STATEMENTS if key in given), "")
+    if verb := next((given[key] for key in ("method", "verb") if key in given), ""):
+        name = f"http {verb.lower()[:10]}"
+    elif get_words("databases").intersection(named) and (found := _STATEMENT.match(statement)):
+        name = f"sql {found[1].lower()}"
+    else:
+        command = _get_command(step)
+        elsewhere = _ELSEWHERE.match(command)
+        plain = command[elsewhere.end() :] if elsewhere else _QUOTED.sub("''", command)
+        is_program = named[:1] and named[0] in get_words("suites", "readers") and not command.startswith(named[0])
+        parts = (f"{named[0]} {part}" if is_program else part for part in _CHAIN.split(plain) if part.strip())
+        return min(map(_parse_action, parts), key=lambda action: action.doing, default=Action("", "looks"))
+    return Action(name, "looks" if name.partition(" ")[2] in get_words("looking operations") else "acts")
 
 
 def _get_command(step: Step) -> str:
     """The command that a call runs; empty when it is no call of that kind."""
-    arguments = get_fields(step)
-    runs = bool((SUITES | SHELLS).intersection(split_name(step.tool)))
-    command = next((arguments[key] for key in (*COMMANDS, *(("input",) if runs else ())) if key in arguments), "")
-    return "" if " " not in command and len(arguments) > 1 and not runs else command
-
-
-def _parse_actions(command: str, named: list[str]) -> Iterator[Action]:
-    elsewhere = _ELSEWHERE.match(command)
-    plain = command[elsewhere.end() :] if elsewhere else _QUOTED.sub("''", command)
-    suite = named[0] if named and named[0] in SUITES | READERS and not command.startswith(named[0]) else ""
-    for part in _CHAIN.split(plain):
-        if part.strip():
-            yield _parse_action(f"{suite} {part.strip()}".strip())
+    given = get_fields(step)
+    runs = bool(get_words("suites", "shells").intersection(split_name(step.tool)))
+    command = next((given[key] for key in (*COMMANDS, *(("input",) if runs else ())) if key in given), "")
+    return "" if " " not in command and len(given) > 1 and not runs else command
 
 
 def _parse_action(command: str) -> Action:
     """The program that one command runs, and what it does."""
-    name = _parse_program(_ELSEWHERE.sub("", command, count=1))
+    command = _ELSEWHERE.sub("", command.strip(), count=1)
+    name = _parse_program(command)
     if not name:
         return Action("", "looks")
     if (destroys := DESTROYS.search(command)) and destroys[0] not in name:
@@ -153,28 +144,31 @@ def _parse_action(command: str) -> Action:
     program, *verbs = name.split()
     if _CHANGING.search(command):
         return Action(name, "acts")
-    if program in LOOKING_PROGRAMS or (verbs and verbs[-1] in LOOKING_VERBS):
+    looks = program in get_words("looking programs", "readers") or get_words("looking operations").intersection(
+        verbs[-1:]
+    )
+    if looks:
         return Action(name, "looks")
-    return Action(name, "checks" if program in CHECKING_PROGRAMS or (verbs and verbs[-1] in CHECKING_VERBS) else "acts")
+    checks = program in get_words("checking programs") or bool(
+        get_words("checking operations").intersection(verbs[-1:])
+    )
+    return Action(name, "checks" if checks else "acts")
 
 
 def _parse_program(command: str) -> str:
-    start = _BEFORE_PROGRAM.match(command)
-    found = _PROGRAM.match(command, start.end() if start else 0)
-    if found is None:
-        return ""
-    name = found[1].rsplit("/", 1)[-1]
-    if name not in SUITES:
+    found = _PROGRAM.match(command)
+    name = found[1].rsplit("/", 1)[-1] if found else ""
+    if found is None or name not in get_words("suites"):
         return name
     words = iter(command[found.end() :].split()[:10])
     verbs: list[str] = []
     for word in words:
         if word.startswith("-"):
-            if word in FLAGS_WITH_VALUES:
+            if word in get_words("flags with values"):
                 next(words, "")
         elif re.fullmatch(r"[a-z][a-z-]{1,20}", word):
             verbs.append(word)
-            if word not in SUBJECTS:
+            if word not in get_words("subjects"):
                 break
         else:
             break
@@ -183,13 +177,13 @@ def _parse_program(command: str) -> str:
 
 def find_source(step: Step) -> str | None:
     """The path or address of a text that a call fetches as it is; None when it asks a service."""
-    arguments, command, named = get_fields(step), _get_command(step), split_name(step.tool)
-    if find_action(step).name and command:
-        reads = looks_up(step) and (find_program(step).split()[0] in READERS or _SHOWS_LOG.search(command))
+    given, command, named = get_fields(step), _get_command(step), split_name(step.tool)
+    if command and (program := find_program(step)):
+        reads = looks_up(step) and (program.split()[0] in get_words("readers") or _SHOWS_LOG.search(command))
         return command if reads else None
-    path = next((arguments[key] for key in _PATHS if key in arguments), None)
-    if not named or not (only_reads(step.tool) or arguments.get("command") == "view"):
+    path = next((given[key] for key in _PATHS if key in given), None)
+    if not named or not (only_reads(step.tool) or given.get("command") == "view"):
         return None
-    if path is None and not TEXTS.intersection(named):
+    if path is None and not get_words("texts").intersection(named):
         return None
-    return path or " ".join([*named, next(iter(arguments.values()), "")]).strip()
+    return path or " ".join([*named, next(iter(given.values()), "")]).strip()

@@ -10,65 +10,13 @@ from ...extractor import Message
 from ..lines import cut, flatten
 from ..messages.sentences import split_sentences
 from .results import summarize_result
-from .vocabulary import VERBS
+from .vocabulary import get_phrases, get_words
 
 INTENT = 300  # characters
 _SEEN = 4_000  # characters of a message that a request is looked for in, from its beginning and from its end
-
-_GREETING = re.compile(
-    r"(?i)(?:(?:hi|hello|hey|hiya|howdy|yo|greetings|dear|good (?:morning|afternoon|evening|day)|hallo|moin"
-    r"|servus|guten (?:tag|morgen|abend)"
-    r"|bonjour|salut|bonsoir|hola|buenos d[ií]as|buenas(?: tardes)?|ciao|ol[aá]|hei|hej|hoi)\b"
-    r"(?: (?:there|again|all|team|everyone|assistant|claude|chatgpt|zusammen"
-    r"|[A-Z][a-z]{1,20}(?=[,!.])))?[\s,!.:;–—-]*)"
-)
-_NAME_AFTER = re.compile(r"@[\w-]{1,40}[\s,:]+")
-_FILLER = re.compile(
-    r"(?i)(?:(?:task|goal|todo|request|objective)(?=:)|ok(?:ay)?|so|um+|uh+|well|right|now|also|and|then|next"
-    r"|quick(?: question| one)|i have a (?:quick )?(?:question|request)|sorry to bother you|please|pls|kindly|bitte"
-    r"|i was wondering if|i wonder if|do you think|if (?:you can|possible)"
-    r"|(?:yes|yeah|yep|sure|great|perfect|nice|cool|awesome|excellent|thanks(?: a lot)?|thank you|danke|merci)"
-    r"(?=\s*[,.!–—-]))\b[\s,:;.!–—-]*"
-)
-_OPENER = re.compile(
-    r"(?i)(?:(?:(?:can|could|would|will) (?:you|u|we)|you (?:can|could))(?! mind)"
-    r"(?: (?:please|kindly|maybe|perhaps|also|just|quickly|possibly)){0,4}(?: be able to)?"
-    r"|(?:i|we)(?: would|['’]d| ['’]d)? (?:really |just )?(?:like|need|want|love|have)(?: (?:you|us))? to(?! know)"
-    r"|you (?:should|need to|must)|(?:kannst|könntest|können|könnten) (?:du|sie)(?: (?:bitte|mir|uns|mal)){0,4}"
-    r"|(?:peux-tu|pouvez-vous|peux tu|tu peux|¿?puedes|¿?podrías)|(?:help|assist) (?:me|us)(?: to| with)?"
-    r"|let['’]?s|let us|i need (?:your )?help (?:to|with)|your (?:task|job) is to)\s+"
-    r"(?:please |kindly |just |quickly )?"
-)
-_WANTS = re.compile(
-    r"(?i)(?:i|we)(?: really| urgently)? (?:need|want|would like)\b|(?:i|we)['’]d like\b|i['’]m looking for\b"
-)
-_TAIL = re.compile(
-    r"(?i)[\s,;–—-]*\b(?:please|pls|for me|thanks(?: (?:a lot|in advance|so much))?"
-    r"|thank you(?: (?:in advance|so much|very much))?|thx|cheers|bitte|danke)[\s.!?]*$"
-)
+_SEPARATORS = " \t,!.:;–—-"
 _CODE = re.compile(r"```[^`]{0,200000}(?:```|$)")
-_REFINES = re.compile(
-    r"(?i)(?:no|nope|actually|sorry|wait|oh|hm+|ok(?:ay)?|yes|great|and|but|also|rather|instead|not|only|just"
-    r"|please|make|change|use|try|with|without|"
-    r"prefer|better|skip|include|exclude|add|keep|go)\b"
-)
-CHANGES = re.compile(
-    r"(?i)\b(?:instead|rather|also|too|as well|only|make (?:it|that|them)|change (?:it|that)|not the|use|try"
-    r"|without|include|exclude|skip|prefer)\b"
-)
-OBJECTS = re.compile(
-    r"(?i)(?:no|nope|wrong|stop|not (?:that|the|this|there)|that['’]?s (?:not|wrong)|that is (?:not|wrong)"
-    r"|don['’]?t|i meant|i said|you forgot|you missed)\b"
-    r"(?! (?:thanks|thank|need|problem|worries|worry|rush|more))"
-)
-REPROACH = re.compile(
-    r"(?i)\b(?:you should(?: not|n['’]?t)? have|you could have (?:asked|told|warned|checked)"
-    r"|without (?:asking|telling|my)"
-    r"|(?:i|we) (?:did(?: not|n['’]?t)|never) (?:ask|want|tell|allow|agree|say|said|asked|wanted|told|allowed|agreed)"
-    r"|why did you (?:not|just|even|delete|remove|drop|change|overwrite|send|do)|you (?:forgot|missed|ignored|broke)"
-    r"|you (?:were|are)(?: not|n['’]?t) (?:supposed|allowed|meant)|not happy|unhappy|unacceptable"
-    r"|hättest (?:\w+ ){0,5}(?:sollen|müssen|fragen|können)|ohne zu fragen|warum hast du)\b"
-)
+_TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 def list_sentences(text: str) -> list[str]:
@@ -80,17 +28,13 @@ def list_sentences(text: str) -> list[str]:
 
 def find_intent(messages: Sequence[Message]) -> str:
     """What the first user who says more than hello asks for, and what they changed about it before the last call."""
-    user_messages = [message for message in messages if message.role == "user" and split_words(message.text[:_SEEN])]
-    first = next(
-        (message for message in user_messages if _has_substance(message.text)),
-        user_messages[0] if user_messages else None,
-    )
+    asking = [message for message in messages if message.role == "user" and split_words(message.text[:_SEEN])]
+    first = next((message for message in asking if _has_substance(message.text)), next(iter(asking), None))
     if first is None:
         return ""
     request = _find_request(first.text)
-    acted = max((at for at, message in enumerate(messages) if message.calls), default=0)
-    began = min((at for at, message in enumerate(messages) if message.calls), default=0)
-    later = [message for message in messages[began:acted] if message.role == "user" and message is not first]
+    calls = [at for at, message in enumerate(messages) if message.calls] or [0]
+    later = [message for message in messages[calls[0] : calls[-1]] if message.role == "user" and message is not first]
     for change in [line for message in later if (line := _find_refinement(message.text))][:2]:
         if len(request) + len(change) + 10 <= INTENT:
             request = f"{request.rstrip('.?!').rstrip(')')}{'; ' if request.endswith(').') else ' (then: '}{change})."
@@ -104,51 +48,42 @@ def _has_substance(text: str) -> bool:
 
 def strip_greeting(sentence: str) -> str:
     """A sentence without greeting and filler at its beginning."""
-    for _ in range(4):
-        before = sentence
-        sentence = _NAME_AFTER.sub("", sentence, count=1) if sentence.startswith("@") else sentence
-        for pattern in (_GREETING, _FILLER):
-            found = pattern.match(sentence)
-            if found and not _is_name(sentence, found.end()):
-                sentence = sentence[found.end() :]
-        if sentence == before:
+    for _ in range(8):
+        found = get_phrases("greeting").match(sentence) or get_phrases("filler").match(sentence)
+        if found is None:
             break
+        sentence = sentence[found.end() :].lstrip(_SEPARATORS)
     return sentence
-
-
-def _is_name(sentence: str, end: int) -> bool:
-    """Whether what looks like filler is a part of what is asked: "Now playing", "Right-click"."""
-    return end > 0 and sentence[end - 1] == "-" and sentence[end : end + 1].isalpha()
 
 
 def is_request(sentence: str) -> bool:
     """Whether a sentence asks for something to be done."""
     plain = strip_greeting(sentence)
-    return bool(_OPENER.match(plain) or _WANTS.match(plain)) or get_first_word(plain) in VERBS
+    opens = get_phrases("opener").match(plain) or get_phrases("wants").match(plain)
+    return bool(opens) or get_first_word(plain) in get_words("verbs")
 
 
 def get_first_word(sentence: str) -> str:
+    """The first word, in small letters."""
     found = re.match(r"[^\W\d_]+", sentence)
     return found[0].lower() if found else ""
 
 
 def _find_request(text: str) -> str:
     """The sentences of a message that ask, with the one before where they do not say what it is about."""
-    parts = [part for part in list_sentences(text) if strip_greeting(part) and split_words(strip_greeting(part))]
+    parts = [part for part in list_sentences(text) if split_words(strip_greeting(part))]
     asking = [at for at, part in enumerate(parts) if is_request(part)]
     if not asking and len(text) > _SEEN:  # a long paste, and the request after it
-        tail = [part for part in list_sentences(text.strip()[-_SEEN:])[1:] if strip_greeting(part)]
-        late = [part for part in tail if is_request(part) or part.endswith("?")]
+        late = [part for part in list_sentences(text.strip()[-_SEEN:])[1:] if is_request(part) or _is_question(part)]
         if late:
             return _finish_sentence(strip_politeness(late[-1]))
-    if not asking:
-        asking = [at for at, part in enumerate(parts) if part.rstrip().endswith(("?", "？"))][:1]
     if not parts:
         return flatten(text, INTENT)
+    asking = asking or [at for at, part in enumerate(parts) if _is_question(part)][:1]
     first = asking[0] if asking else next((at for at, part in enumerate(parts) if not _is_vague(part)), 0)
     request = strip_politeness(parts[first])
-    if asking and first and parts[first - 1].endswith(("?", "？")):
-        request = f"{cut(flatten(strip_greeting(parts[first - 1]), 180), 180)} {request}"
+    if asking and first and _is_question(parts[first - 1]):
+        request = f"{flatten(strip_greeting(parts[first - 1]), 180)} {request}"
     elif asking and first and _is_vague(request):
         about = max(parts[first - 1 :: -1][:3], key=lambda part: len(find_telling_words(part)))
         request = f"{flatten(strip_greeting(about), 180).rstrip('.!:;')}; {_lower_first(request)}"
@@ -162,6 +97,10 @@ def _find_request(text: str) -> str:
     return _finish_sentence(request)
 
 
+def _is_question(part: str) -> bool:
+    return part.rstrip().endswith(("?", "？"))
+
+
 def _is_vague(request: str) -> bool:
     """Whether a request only points at what it is about: "Find out why and fix it"."""
     return len(find_telling_words(request)) < 2
@@ -169,32 +108,30 @@ def _is_vague(request: str) -> bool:
 
 def find_telling_words(sentence: str) -> list[str]:
     """The words of a sentence that say what it is about."""
-    found = (
-        word.replace("'", "").replace("’", "") for word in re.findall(r"[^\W_]+(?:['’][^\W_]+)*", sentence.lower())
-    )
-    return [word for word in found if word not in STOP_WORDS and word not in VERBS]
+    found = (re.sub("['’]", "", word) for word in _TOKEN.findall(sentence.lower()))
+    return [word for word in found if word not in STOP_WORDS and word not in get_words("verbs")]
 
 
 def strip_politeness(sentence: str) -> str:
     """A request without politeness around it."""
     plain = strip_greeting(flatten(sentence, INTENT * 2))
     opened = False
-    while (opener := _OPENER.match(plain)) and plain[opener.end() :].strip(" ?.!"):
-        plain, opened = strip_greeting(plain[opener.end() :]), True
+    while (opener := get_phrases("opener").match(plain)) and plain[opener.end() :].strip(" ?.!"):
+        plain, opened = strip_greeting(plain[opener.end() :].lstrip()), True
     if opened:
         plain = plain.rstrip().removesuffix("?")
     for _ in range(3):
-        short = _TAIL.sub("", plain)
+        short = get_phrases("courtesy", r"[\s,;–—-]*\b", r"[\s.!?]*$").sub("", plain)
         if not short or short == plain:
             break
-        asked = plain.rstrip().endswith("?") and not opened and get_first_word(short) not in VERBS
+        asked = _is_question(plain) and not opened and get_first_word(short) not in get_words("verbs")
         plain = short + ("?" if asked else "")
     return plain.strip() or flatten(sentence, INTENT)
 
 
 def _lower_first(request: str) -> str:
     first = get_first_word(request)
-    is_plain = first in VERBS or (first in STOP_WORDS and first != "i")
+    is_plain = first in get_words("verbs") or (first in STOP_WORDS and first != "i")
     return request[:1].lower() + request[1:] if is_plain else request
 
 
@@ -209,12 +146,13 @@ def _finish_sentence(request: str) -> str:
 
 def _find_refinement(text: str) -> str:
     """A short later word that changes the request; empty when it is something else."""
-    flatly = flatten(text, 200).rstrip(".! ")
-    if len(flatly) > 90 or "?" in flatly or not (_REFINES.match(flatly) and CHANGES.search(flatly)):
-        return ""
+    line = flatten(text, 200).rstrip(".! ")
+    plain = line
+    while found := get_phrases("interjection").match(plain):
+        plain = plain[found.end() :].lstrip(_SEPARATORS)
+    refines = plain != line or get_phrases("refinement").match(plain)
     return (
-        re.sub(
-            r"(?i)^(?:(?:no|nope|actually|sorry|wait|oh|hm+|ok(?:ay)?|yes|great|please)\b[\s,!.:;–—-]*)+", "", flatly
-        )
-        or flatly
+        (plain or line)
+        if len(line) <= 90 and "?" not in line and refines and get_phrases("change").search(line)
+        else ""
     )

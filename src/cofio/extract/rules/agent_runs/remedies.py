@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
@@ -10,45 +9,33 @@ from ....text.tokenizer import STOP_WORDS, split_words
 from ...extractor import Step
 from ..lines import MASK, cut, split_name
 from .arguments import SHOWN, get_fields, render_call
-from .commands import changes_something, find_program
+from .commands import changes_something, find_program, is_generic
 from .results import SHOWS
 from .steps import has_worked
-from .vocabulary import WRITING_TOOLS
+from .vocabulary import get_phrases
 
 MENDED = "worked after"
 _LONG = 12  # characters of an argument that is not shared by chance
-_NEAR = 3  # steps after a refusal among which another way is looked for
 _LATER = 50  # steps after a failure among which one that worked is looked for
 _MOST_REPAIRS = 2
 _SAME_START = 3  # words with which two commands or statements begin that are variants of one
+_RESEMBLES = 0.6  # the share of pairs of letters that two variants of one argument have in common
 _REPAIR = 90  # characters of a repair
-_REFUSED = re.compile(
-    r"(?i)(?:permission|access) (?:was |is )?denied|not (?:permitted|allowed|authori[sz]ed)|forbidden|unauthori[sz]ed"
-    r"|\b40[13]\b|must be (?:root|admin)|requires? (?:root|admin|elevated)"
-    r"|insufficient (?:rights|privileges|permissions?)"
-)
-_RIGHTS = re.compile(
-    r"sudo|admin|(?:^|[^a-z])(?:root|su|role|grant|chmod|chown|setfacl|login|log_in|auth\w{0,20}|permissions?|rights?"
-    r"|privileges?|elevate|escalate|assume|become|impersonate|unlock|approve|approval)(?:[^a-z]|$)"
-)
 
 
 def find_remedy(run: Sequence[Step], at: int) -> str:
     """What made the call that failed at `at` work later in the run; empty when nothing can be shown to have."""
     failed, later = run[at], run[at + 1 : at + 1 + _LATER]
-    again = [index for index, step in enumerate(later) if step.tool == failed.tool and has_worked(step)]
-    likely = [
-        (index, shared) for index in again if (shared := _count_shared_arguments(failed, later[index])) is not None
-    ]
+    again = {index: step for index, step in enumerate(later) if step.tool == failed.tool and has_worked(step)}
+    likely = {index: shared for index, step in again.items() if (shared := _count_shared(failed, step)) is not None}
     if likely:
-        index = max(likely, key=lambda pair: pair[1])[0]
+        index = max(likely, key=lambda index: likely[index])
         if changes := _describe_changes(get_fields(failed), get_fields(later[index])):
             sources = [step for step in later[:index] if _provides_argument(step, failed, later[index])]
             return f"worked with {changes}" + (f" after {render_repairs(sources[-1:])}" if sources else "")
         repairs = [step for step in later[:index] if _may_help(step, failed)]
         return f"{MENDED} {render_repairs(repairs[-_MOST_REPAIRS:])}" if repairs else "worked at a later try"
-    near = later[:_NEAR] if _REFUSED.search(failed.result) else later[:1]
-    other = next((step for step in near if has_worked(step) and _stands_in(step, failed)), None)
+    other = next((step for step in later[:1] if has_worked(step) and _stands_in(step, failed)), None)
     return f"{render_call(other, SHOWN)} worked instead" if other is not None else ""
 
 
@@ -64,7 +51,7 @@ def render_repairs(repairs: Sequence[Step]) -> str:
     return ", then ".join(render_call(step, _REPAIR) for step in repairs)
 
 
-def _count_shared_arguments(before: Step, after: Step) -> int | None:
+def _count_shared(before: Step, after: Step) -> int | None:
     """How many arguments a later call has in common with an earlier one; None when it is another call altogether."""
     old, new = get_fields(before), get_fields(after)
     if find_program(before) != find_program(after):
@@ -76,6 +63,16 @@ def _count_shared_arguments(before: Step, after: Step) -> int | None:
     return 0 if other_name or (len(new) == 1 and _resembles(old, new)) else None
 
 
+def _resembles(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
+    """Whether the one argument of a call is a variant of what it was, and not another thing."""
+    before, after = (" ".join(each.values()).lower() for each in (old, new))
+    pairs, others = ({a + b for a, b in pairwise(text)} for text in (before, after))
+    if min(len(pairs), len(others)) < 2:
+        return False
+    same_start = before.split()[:_SAME_START] == after.split()[:_SAME_START]
+    return same_start or 2 * len(pairs & others) >= _RESEMBLES * (len(pairs) + len(others))
+
+
 def _provides_argument(step: Step, failed: Step, worked: Step) -> bool:
     """Whether what a step changed gave an argument that the call which failed had not."""
     new = set(get_fields(worked).values()) - set(get_fields(failed).values())
@@ -85,36 +82,18 @@ def _provides_argument(step: Step, failed: Step, worked: Step) -> bool:
 def _describe_changes(old: Mapping[str, str], new: Mapping[str, str]) -> str:
     """Which arguments are new, from what to what; empty when none is."""
     changed = {key: item for key, item in new.items() if old.get(key) != item and item != MASK}
-    gone = [key for key in old if key not in new]
     parts = [_describe_change(key, old.get(key), item) for key, item in list(changed.items())[:2]]
-    parts += [f"no {key}" for key in gone[: 2 - len(parts)]]
+    parts += [f"no {key}" for key in old if key not in new][: 2 - len(parts)]
     return " and ".join(parts)
 
 
 def _describe_change(key: str, old: str | None, new: str) -> str:
-    if old is not None and len(old) > SHOWN and len(new) > SHOWN:
-        old, new = _trim_common_start(old, new)
+    if old is not None and max(len(old), len(new)) > SHOWN:  # from the word on where they part
+        same = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+        if start := old.rfind(" ", 0, same) + 1:
+            old, new = f"…{old[start:]}", f"…{new[start:]}"
     named = f"{key}={cut(new, SHOWN)}" if key else cut(new, SHOWN)
     return f"{named} instead of {cut(old, SHOWN)}" if old is not None else named
-
-
-def _trim_common_start(old: str, new: str) -> tuple[str, str]:
-    """Two long values from the word on where they part."""
-    same = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-    start = old.rfind(" ", 0, same) + 1
-    return (f"…{old[start:]}", f"…{new[start:]}") if start else (old, new)
-
-
-def _resembles(old: Mapping[str, str], new: Mapping[str, str]) -> bool:
-    """Whether the one argument of a call is a variant of what it was, and not another thing."""
-    before, after = (" ".join(each.values()).lower() for each in (old, new))
-    if min(len(before), len(after)) < 3:
-        return False
-    pairs = [{a + b for a, b in pairwise(text)} for text in (before, after)]
-    if before.split()[:_SAME_START] == after.split()[:_SAME_START]:
-        return True
-    least = 0.5 if min(len(before), len(after)) < SHOWN else 0.65  # long texts have many pairs in common by chance
-    return 2 * len(pairs[0] & pairs[1]) >= least * (len(pairs[0]) + len(pairs[1]))
 
 
 def _may_help(step: Step, failed: Step) -> bool:
@@ -124,51 +103,28 @@ def _may_help(step: Step, failed: Step) -> bool:
     """
     if not has_worked(step) or (step.tool == failed.tool and step.arguments == failed.arguments):
         return False
-    if _lifts_refusal(step, failed):
-        return True
     if not changes_something(step):
-        return False
-    named = set(split_name(step.tool))
-    return bool(
-        find_program(step) or step.tool == failed.tool or WRITING_TOOLS & named or _shares(failed, step)
-        or _find_words(step, named - set(split_name(failed.tool))) & _find_words(failed, set(), failed.result)
-    )  # fmt: skip
+        return _lifts_refusal(step, failed)
+    if is_generic(step.tool) or step.tool == failed.tool or _lifts_refusal(step, failed):
+        return True
+    own = set(split_name(step.tool)) - set(split_name(failed.tool))
+    told = _find_words(failed.result, *get_fields(failed).values())
+    return not told.isdisjoint(_find_words(*own, *get_fields(step).values()))
 
 
-def _find_words(step: Step, named: set[str], more: str = "") -> set[str]:
-    words = split_words(" ".join([*named, *get_fields(step).values(), more])[:1_000])
-    return {word for word in words if len(word) > 2 and word not in STOP_WORDS}
-
-
-def _has_more_rights(step: Step, failed: Step) -> bool:
-    """Whether a call does what was refused to another with more rights: it holds what that one was to do, or with."""
-    items = [item for item in get_fields(failed).values() if len(item) > 2 and item != MASK]
-    repeated = [item for item in items if any(item in each for each in get_fields(step).values())]
-    return any(len(item) >= _LONG and " " in item for item in repeated) or (
-        bool(repeated) and _lifts_refusal(step, failed)
-    )
+def _find_words(*texts: str) -> set[str]:
+    return {word for word in split_words(" ".join(texts)[:1_000]) if len(word) > 2 and word not in STOP_WORDS}
 
 
 def _lifts_refusal(step: Step, failed: Step) -> bool:
     """Whether a call was refused for want of a right, and a later one is about rights."""
-    return _REFUSED.search(failed.result) is not None and _RIGHTS.search(render_call(step).lower()) is not None
+    about_rights = get_phrases("rights", "(?<![a-z])", "(?![a-z])").search(render_call(step))
+    return about_rights is not None and get_phrases("refused").search(failed.result) is not None
 
 
 def _stands_in(step: Step, failed: Step) -> bool:
-    """Whether a call of another tool does what one that failed was to do: it is named alike, or asks for the same."""
-    if _REFUSED.search(failed.result) and _has_more_rights(step, failed):
-        return True
-    if step.tool == failed.tool or not _shares(failed, step):
-        return False
-    if set(split_name(step.tool)) & set(split_name(failed.tool)):
-        return True
-    argument = next(iter(get_fields(failed).values()), "")
-    return len(argument) >= _LONG and argument in get_fields(step).values()
-
-
-def _shares(step: Step, other: Step) -> bool:
-    """Whether two calls name the same thing."""
-    values = {
-        item for item in get_fields(step).values() if len(item) > 2 and item not in (MASK, "true", "false", "null")
-    }
-    return any(item in values for item in get_fields(other).values())
+    """Whether another call does what one that failed was to do: it holds the same, and is named alike or may more."""
+    items = [item for item in get_fields(failed).values() if len(item) > 2 and item != MASK]
+    repeated = [item for item in items if any(item in each for each in get_fields(step).values())]
+    is_alike = step.tool != failed.tool and bool(set(split_name(step.tool)) & set(split_name(failed.tool)))
+    return bool(repeated) and (is_alike or any(len(item) >= _LONG for item in repeated) or _lifts_refusal(step, failed))

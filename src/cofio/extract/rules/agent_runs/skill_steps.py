@@ -11,11 +11,10 @@ from ...extractor import Case, Step
 from ..lines import MASK, flatten
 from .arguments import get_fields, render_arguments, render_call
 from .command_templates import keep_common
-from .commands import changes_something, find_program
+from .commands import changes_something, find_program, is_generic
 from .remedies import MENDED, find_remedy
 from .results import SHOWS
 from .steps import has_worked
-from .task_kinds import is_generic
 
 MOST_STEPS = 10
 MOST_VALUES = 12  # of an argument that are compared

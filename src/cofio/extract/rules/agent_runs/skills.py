@@ -5,29 +5,26 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ....text.tokenizer import split_words
 from ...extractor import GROWN_FROM, Case, Skill
 from ..lines import cut, flatten, split_name
 from .arguments import render_call
 from .cases import CORRECTION
-from .commands import changes_something, find_program
+from .commands import changes_something, find_program, is_generic
 from .intents import INTENT
 from .remedies import find_remedy
 from .skill_steps import Key, collect_steps, find_recurring, is_to_mend, measure_agreement, render_steps
 from .steps import has_worked
-from .task_kinds import find_kinds, find_meaning, find_orders, is_generic
+from .task_kinds import find_kinds, find_meaning, find_orders
 
 SUCCESS = 0.5  # the quality from which a case counts as one that worked
 MOST_PITFALLS = 4
 MOST_SEEN = 3
 CAP = 0.95
 UNPROVEN = 0.1  # the confidence in a way that has never been seen to work
-
-
 _UNNEEDED = 2  # the rank of a failure that a run could do without
-_ENGLISH = re.compile(r"(?i)\b(?:the|my|our|is|are|which|what|how|why|where|of|with|and|to|i)\b")
 
 
 def build_skill(cases: Sequence[Case]) -> Skill:
@@ -66,41 +63,18 @@ def _build_name(cases: Sequence[Case]) -> str:
     requests = [find_kinds(case.intent) for case in cases]
     counts = Counter(stem for request in requests for stem in set(request.values()))
     for case, request in zip(cases, requests, strict=True):
+        orders = find_orders(case.intent)
         common = {word: stem for word, stem in request.items() if counts[stem] * 2 >= len(cases)}
-        verb = next((word for word in find_orders(case.intent) if word in common), "")
+        verb = next((word for word in orders if word in common), "")
         verb = find_meaning(case.intent, verb) or verb
-        if (verb or _ENGLISH.search(case.intent)) and (named := _slugify([verb, *_find_things(case, verb, common)])):
+        tools = {stem for step in case.steps for stem in split_words(" ".join(split_name(step.tool)))}
+        things = [word for word in common if word not in orders]
+        phrase = things[:2] if " ".join(things[:2]) in case.intent.lower() else things[:1]
+        telling = [word for word in things if common[word] in tools][:1] or phrase
+        if verb and (named := _slugify([verb, *telling])):
             return named
     used = [step.tool for case in cases[:1] for step in case.steps if has_worked(step)] or ["task"]
     return _slugify(split_name(next((tool for tool in reversed(used) if not is_generic(tool)), used[-1]))[:3]) or "task"
-
-
-def _find_things(case: Case, verb: str, common: Mapping[str, str]) -> list[str]:
-    """What a request is about: the word that its tools are named for, or the first phrase after the verb."""
-    named = {
-        stem
-        for step in case.steps
-        if not is_generic(step.tool)
-        for stem in split_words(" ".join(split_name(step.tool)))
-    }
-    things = [word for word in common if word not in find_orders(case.intent)]
-    telling = [word for word in things if common[word] in named]
-    request = case.intent.lower()[:1_000]
-    if verb not in request.split():
-        return telling[:2] or list(dict.fromkeys(_find_phrase(request, things) + things))[:2]
-    after = request.find(verb) + len(verb)
-    return telling[:1] or (_find_phrase(request[after:], things) or _find_phrase(request, things))[-2:]
-
-
-def _find_phrase(text: str, things: Sequence[str]) -> list[str]:
-    """Up to three of the `things` that stand together: "failing test" of "Fix the failing test in CI"."""
-    found: list[str] = []
-    for token in re.findall(r"[^\W_]+(?:['’][^\W_]+)*|[,;.:!?()]", text):
-        if token in things and token not in found:
-            found.append(token)
-        elif found:
-            break
-    return found[:3]
 
 
 def _slugify(parts: Sequence[str]) -> str:
@@ -109,22 +83,24 @@ def _slugify(parts: Sequence[str]) -> str:
 
 
 def _describe(example: str, actions: Sequence[str], *, good: bool) -> str:
-    request = cut(example, 160) or "a task"
-    if not actions:
-        return f'For requests like "{request}"'
-    return f'For requests like "{request}": {", then ".join(actions[:5])}{"" if good else " (not seen to work yet)"}.'
+    request = f'For requests like "{cut(example, 160) or "a task"}"'
+    return (
+        f"{request}: {', then '.join(actions[:5])}{'' if good else ' (not seen to work yet)'}." if actions else request
+    )
 
 
 def _render_content(
     cases: Sequence[Case], keys: Sequence[Key], steps: Sequence[str], example: str, tools: Sequence[str]
 ) -> str:
     good = sum(case.quality >= SUCCESS for case in cases)
-    seen = sorted(cases, key=lambda case: -case.quality)[:MOST_SEEN]
+    count = f"The last {len(cases)} runs" if len(cases) == GROWN_FROM else f"{len(cases)} run{'s' * (len(cases) != 1)}"
+    needs = [f"`{tool}`" for tool in tools]
+    named = " and ".join([", ".join(needs[:-1]), needs[-1]] if len(needs) > 1 else needs)
     return "\n".join(
         [
             "## When to use",
             f"When asked for something like: {example or 'not stated'}",
-            *([f"Needs {_join_names([f'`{tool}`' for tool in tools])}."] if tools else []),
+            *([f"Needs {named}."] if tools else []),
             "",
             "## Steps" if good else "## Potential Steps",
             *([f"{at}. {step}" for at, step in enumerate(steps, 1)] or ["None were seen."]),
@@ -133,18 +109,13 @@ def _render_content(
             *(_find_pitfalls(cases, keys) or ["None seen yet."]),
             "",
             "## Seen",
-            f"{_render_run_count(len(cases))}, {good} succeeded:",
-            *(f"- {flatten(case.intent, INTENT)}" for case in seen),
+            f"{count}, {good} succeeded:",
+            *(
+                f"- {flatten(case.intent, INTENT)}"
+                for case in sorted(cases, key=lambda case: -case.quality)[:MOST_SEEN]
+            ),
         ]
     )
-
-
-def _render_run_count(count: int) -> str:
-    return f"The last {count} runs" if count == GROWN_FROM else f"{count} run{'s' if count != 1 else ''}"
-
-
-def _join_names(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
 def _find_pitfalls(cases: Sequence[Case], keys: Sequence[Key]) -> list[str]:
@@ -165,21 +136,16 @@ def _find_pitfalls(cases: Sequence[Case], keys: Sequence[Key]) -> list[str]:
             rank, helped = _describe_remedy(case, at)
             if kind not in lines or rank < lines[kind][0]:
                 lines[kind] = rank, f"`{render_call(step)}` failed: {step.result.rstrip('.')}", helped
-    real = [
-        kind for kind in lines if lines[kind][0] < _UNNEEDED or (lines[kind][0] == _UNNEEDED and len(runs[kind]) > 1)
-    ]
+    real = [kind for kind, (rank, *_) in lines.items() if rank < _UNNEEDED + (len(runs[kind]) > 1)]
     order = sorted(real, key=lambda kind: (lines[kind][0], -len(runs[kind])))
-    rendered = [f"- {lines[kind][1]}{_render_frequency(len(runs[kind]))}. {lines[kind][2]}" for kind in order]
+    often = {kind: f" (in {len(found)} runs)" if len(found) > 1 else "" for kind, found in runs.items()}
+    rendered = [f"- {lines[kind][1]}{often[kind]}. {lines[kind][2]}" for kind in order]
     rendered += [
         f"- {flatten(case.insight, INTENT)}"
         for case in cases
         if case.insight and case.insight.startswith(CORRECTION) and not any(step.failed for step in case.steps)
     ]
     return list(dict.fromkeys(rendered))[:MOST_PITFALLS]
-
-
-def _render_frequency(runs: int) -> str:
-    return f" (in {runs} runs)" if runs > 1 else ""
 
 
 def _describe_remedy(case: Case, at: int) -> tuple[int, str]:

@@ -4,76 +4,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from ....text.tokenizer import STOP_WORDS, split_words
 from ...extractor import Case
-from ..lines import only_reads, split_name
-from .commands import DESTROYS, changes_something, find_action, find_program
+from ..lines import only_reads
+from .commands import DESTROYS, changes_something, find_action, find_program, is_generic
 from .steps import has_worked
-from .vocabulary import (
-    COMMON_LOOKS,
-    DEEDS,
-    FILLERS,
-    GENERIC,
-    LIGHT_VERBS,
-    LOOKING,
-    MEANS,
-    SAME_NOUNS,
-    SAME_VERBS,
-    SHELLS,
-    TIMES,
-    VAGUE_VERBS,
-    VERBS,
-    WEAK_VERBS,
-)
+from .vocabulary import get_meanings, get_phrases, get_words
 
-
-def _index_by_first(groups: tuple[str, ...]) -> dict[str, str]:
-    """The stem of the first word of each group, by the stems of all of its words."""
-    return {stem: split_words(group)[0] for group in groups for stem in split_words(group)}
-
-
-_VERB = _index_by_first(SAME_VERBS)
-_NOUN = _index_by_first(SAME_NOUNS)
 _REPAIR = "fix"
+_READ = 1_000  # characters of a request that are read
 _ORDER = re.compile(
     r"(?:^|[;,.:?!] |\band |\bthen |\bto |\byou )(?:[Pp]lease )?"
     r"([A-Za-z]+)\b(?=( (?:out|into|what|why|how|whether|if|for)\b)?)"
 )
-_LOOKING = frozenset(_VERB.get(stem, stem) for stem in split_words(LOOKING))
 _MEANT = (  # what is wanted where the verb alone does not say it
-    (
-        re.compile(r"(?i)\b(?:get|bring|make|have|put)\b.{1,60}?\b(?:back|going|run|running|work|working|green)\b"),
-        _REPAIR,
-    ),
+    (re.compile(r"(?i)\b(?:get|bring|make|have|put)\b.{1,60}?\b(?:back|going|run|work|green)(?:ning|ing)?\b"), _REPAIR),
     (re.compile(r"(?i)\b(?:faster|quicker|speed \w{0,8} ?up|slow(?:ly)?)\b"), "optimise"),
-)
-_TROUBLE = re.compile(  # a request that names one wants it repaired
-    r"(?i)\b(?:crash\w{0,4}|broken|breaks?|fail(?:s|ed|ing)?|dies|died|throws?|hangs?|stuck|red|down|unreachable|exception"
-    r"|bad gateway|50[0234]|(?:wo|ca|do|does|is|are)n['’]?t|cannot|can not|not (?:start|run|work|come|going)\w{0,4})\b"
+)  # fmt: skip
+_TO = re.compile(r"\bto [a-z]+")
+_TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_ASIDE = re.compile(  # what was changed later, what is quoted, and paths, addresses, names in code
+    r"\(then: [^)]{0,300}\)?|(?<!\w)[\"“'‘][^\"”'’]{12,300}[\"”'’](?!\w)"
+    r"|[^\s,;!?]{0,200}[_/\\@=\d][^\s,;!?]{0,200}|[^\W_]+\.[^\W_]\S{0,200}"
 )
 _COMMON_CORE = re.compile(
     r"(?:edit|write|create|str|replace|multi)\w*|sed|git .*|python3?|node|make|npm .*|mkdir|cp|mv|touch|tee"
     r"|curl|wget|http .*"
 )
 """What is used for changes of every kind, so that it proves no kinship."""
-_TO = re.compile(r"\bto [a-z]+")
-_QUESTION = re.compile(r"(?i)(?:what|which|who|whose|where|when|why|how|is|are|was|were|does|did|has|have)\b")
-_TOKEN = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_ASIDE = re.compile(  # what was changed later, and what is quoted
-    r"\(then: [^)]{0,300}\)?|(?<!\w)[\"“'‘][^\"”'’]{12,300}[\"”'’](?!\w)"
-)
-_IDENTIFIER = re.compile(  # paths, addresses, names of hosts and of things in code: prod-1, src/a.py, readAll
-    r"\S{0,200}[^\W_][_/\\@=][^\W_]\S{0,200}|[^\W_]+\.[^\W_]\S{0,200}|\S{0,200}/(?=\s|$|[,.;])|(?<!\S)[/~]\S{1,200}"
-    r"|\b(?:[^\W_]{1,40}-){1,6}[^\W_]{0,40}\d[\w-]{0,40}|\b[^\W_]{0,40}\d[^\W_]{0,40}(?:-[^\W_]{1,40}){1,6}"
-    r"|\b[a-z]{1,40}[A-Z]\w{0,60}"
-)
 
 WORDS_ALONE = 0.5  # the share of words in common from which two requests are alike, by what their tools say
 WORDS_WITH_TOOLS = 0.25
-WORDS_WITH_EDITS = 0.33
-WORDS_DESPITE_TOOLS = 0.7
 SAME_TOOLS = 0.5
 
 
@@ -82,8 +45,7 @@ def is_alike(case: Case, other: Case) -> bool:
 
     Names, numbers and times do not count, nor do tools that serve for everything. Where what one run changed things
     with contains what the other did, the same verb and one thing in common are enough, or none where that core is
-    telling; with the same telling tools a little in common is; without, the requests must share half of their words;
-    and most of them where the tools, or the programs that a tool for everything was made to run, are others.
+    telling; with the same telling tools a little in common is; without, the requests must share half of their words.
     """
     if not _wants_the_same(case.intent, other.intent):
         return False
@@ -96,20 +58,17 @@ def is_alike(case: Case, other: Case) -> bool:
     if not common:
         return False
     tools, their_tools = _find_telling_tools(case), _find_telling_tools(other)
-    least = WORDS_ALONE
     if tools and their_tools:
-        least = WORDS_DESPITE_TOOLS
         acting = {tool for tool in tools | their_tools if not only_reads(tool)}
         if acting:  # many kinds of tasks begin by looking up the same thing
             tools, their_tools = tools & acting, their_tools & acting
         if 2 * len(tools & their_tools) >= SAME_TOOLS * (len(tools) + len(their_tools)):
             return likeness >= WORDS_WITH_TOOLS and (bool(things) or tools == their_tools)
     (acts, actions), (they_act, their_actions) = _collect_actions(case), _collect_actions(other)
-    if actions and their_actions and not actions & their_actions:
-        if acts != they_act or _destroys(actions) != _destroys(their_actions):
-            return False
-        least = WORDS_DESPITE_TOOLS
-    return bool(things) and likeness >= least
+    are_others = bool(actions and their_actions) and not actions & their_actions
+    if are_others and (acts != they_act or _destroys(actions) != _destroys(their_actions)):
+        return False
+    return bool(things) and likeness >= WORDS_ALONE
 
 
 def _has_same_core(case: Case, other: Case, likeness: float) -> bool:
@@ -117,7 +76,7 @@ def _has_same_core(case: Case, other: Case, likeness: float) -> bool:
 
     `likeness` is 0 where they have no thing in common: then more has to agree.
     """
-    if not (_find_wanted_verbs(case.intent) & _find_wanted_verbs(other.intent)) - _LOOKING:
+    if not (_find_wanted_verbs(case.intent) & _find_wanted_verbs(other.intent)) - _find_looking_verbs():
         return False
     core, their_core = _find_core(case), _find_core(other)
     shared = core & their_core
@@ -125,7 +84,7 @@ def _has_same_core(case: Case, other: Case, likeness: float) -> bool:
     same_trouble = bool(_find_mended(case) & _find_mended(other))
     if not shared or shared not in (core, their_core):
         return bool(telling) and same_trouble
-    if same_trouble or likeness >= WORDS_WITH_EDITS:
+    if same_trouble or likeness >= WORDS_WITH_TOOLS:
         return True
     if likeness:
         return bool(telling)
@@ -138,12 +97,8 @@ def _find_core(case: Case) -> frozenset[str]:
     return frozenset(
         (find_program(step) if is_generic(step.tool) else "") or step.tool
         for step in case.steps
-        if has_worked(step) and changes_something(step) and (find_program(step) or not _is_shell(step.tool))
+        if has_worked(step) and changes_something(step)
     )
-
-
-def _is_shell(tool: str) -> bool:
-    return SHELLS.issuperset(split_name(tool))
 
 
 def _find_mended(case: Case) -> set[str]:
@@ -153,9 +108,15 @@ def _find_mended(case: Case) -> set[str]:
 
 
 def _find_looks(case: Case) -> set[str]:
-    """The programs that a run looked or checked with, but for those that are used everywhere."""
+    """The programs that a run looked or checked with."""
     actions = (find_action(step) for step in case.steps)
-    return {action.name for action in actions if action.name and action.doing != "acts"} - COMMON_LOOKS
+    return {action.name for action in actions if action.name and action.doing != "acts"}
+
+
+@cache
+def _find_looking_verbs() -> frozenset[str]:
+    stems = split_words(" ".join(get_words("looking verbs")))
+    return frozenset(get_meanings("same verbs").get(stem, stem) for stem in stems)
 
 
 def _wants_the_same(request: str, other: str) -> bool:
@@ -166,34 +127,33 @@ def _wants_the_same(request: str, other: str) -> bool:
     mine, theirs = _find_wanted_verbs(request), _find_wanted_verbs(other)
     if not (mine and theirs):
         return True
-    acts, their_acts = mine - _LOOKING, theirs - _LOOKING
+    acts, their_acts = mine - _find_looking_verbs(), theirs - _find_looking_verbs()
     return bool(acts & their_acts) if acts or their_acts else True
 
 
 @lru_cache(maxsize=1024)
 def _find_wanted_verbs(request: str) -> frozenset[str]:
     """What a request tells to do, each verb by the first of its meaning; a question wants something looked up."""
-    verbs = find_orders(_TO.sub(" ", request[:1_000]))  # "Remind me to call mum" is no call
-    if not set(verbs) - MEANS:
+    verbs = find_orders(_TO.sub(" ", request[:_READ]))  # "Remind me to call mum" is no call
+    if not set(verbs) - get_words("means"):
         verbs = find_orders(request)
-    found = {_VERB.get(stem, stem) for verb in verbs if verb not in MEANS for stem in split_words(verb)[:1]}
-    if LIGHT_VERBS.intersection(verbs):
-        nouns = [DEEDS[word] for word in _TOKEN.findall(request[:1_000].lower()) if word in DEEDS]
-        found |= {_VERB.get(stem, stem) for noun in nouns for stem in split_words(noun)[:1]}
-    if meant := find_meaning(request, *verbs):
-        found |= {_VERB.get(stem, stem) for stem in split_words(meant)}
-    if not found and _QUESTION.match(request):
-        return frozenset(sorted(_LOOKING)[:1])
-    return frozenset(found)
+    found = [stem for verb in verbs if verb not in get_words("means") for stem in split_words(verb)[:1]]
+    if get_words("light verbs").intersection(verbs):
+        found += [deed for stem in split_words(request[:_READ]) if (deed := get_meanings("deeds").get(stem))]
+    found += split_words(find_meaning(request, *verbs))
+    if not found and get_phrases("question").match(request):
+        found = ["find"]
+    return frozenset(get_meanings("same verbs").get(stem, stem) for stem in found)
 
 
 def find_meaning(request: str, *verbs: str) -> str:
     """The verb that a request means whose own `verbs` do not say it; empty where they do."""
-    if not set(verbs) - {""} <= VAGUE_VERBS:
+    if not set(verbs) - {""} <= get_words("means", "vague verbs"):
         return ""
-    if meant := next((verb for way, verb in _MEANT if way.search(request[:1_000])), ""):
+    if meant := next((verb for way, verb in _MEANT if way.search(request[:_READ])), ""):
         return meant
-    return _REPAIR if _TROUBLE.search(request[:1_000]) and not _QUESTION.match(request) else ""
+    asks = get_phrases("question").match(request)
+    return _REPAIR if not asks and get_phrases("trouble").search(request[:_READ]) else ""
 
 
 def _find_kind_verbs(case: Case, kind: Mapping[str, str]) -> set[str]:
@@ -209,15 +169,14 @@ def find_kinds(intent: str) -> Mapping[str, str]:
     verbs = find_orders(intent)
     found: dict[str, str] = {}
     for word in _find_telling_words(intent):
-        stem = split_words(word)[:1]
-        if stem:
-            found[word] = (_VERB if word in verbs else _NOUN).get(stem[0], stem[0])
+        if stem := split_words(word)[:1]:
+            found[word] = get_meanings("same verbs").get(stem[0], stem[0]) if word in verbs else stem[0]
     return found
 
 
 def _find_telling_words(intent: str) -> list[str]:
     """The words of a request without stop words, numbers, times and, as far as can be told, names."""
-    request = _IDENTIFIER.sub(" ", _ASIDE.sub(" ", intent[:1_000]))
+    request = _ASIDE.sub(" ", intent[:_READ])
     found: list[tuple[str, bool]] = []
     start = True
     for match in _TOKEN.finditer(request):
@@ -231,26 +190,19 @@ def _find_telling_words(intent: str) -> list[str]:
 
 def _is_idle(word: str) -> bool:
     """Whether a word says nothing of the kind of a task."""
-    plain = word.replace("'", "").replace("’", "")
-    return (
-        plain in STOP_WORDS or (plain.endswith("nt") and plain != word) or word in TIMES or word in FILLERS
-        or any(letter.isdigit() for letter in word)
-    )  # fmt: skip
+    plain = re.sub("['’]", "", word)
+    return plain in STOP_WORDS or (plain.endswith("nt") and plain != word) or word in get_words("times", "fillers")
 
 
 def find_orders(intent: str) -> list[str]:
     """The verbs of a request that stand where something is told to be done, those that only ask about it last."""
     found: list[str] = []
     idle: list[str] = []
-    for match in _ORDER.finditer(_IDENTIFIER.sub(" ", _ASIDE.sub(" ", intent[:1_000]))):
-        if (verb := match[1].lower()) in VERBS:
-            (idle if match[2] or verb in WEAK_VERBS else found).append(verb)
+    for match in _ORDER.finditer(_ASIDE.sub(" ", intent[:_READ])):
+        if (verb := match[1].lower()) in get_words("verbs"):
+            weak = match[2] or verb == "make" or verb in get_words("looking verbs", "means")
+            (idle if weak else found).append(verb)
     return found + idle
-
-
-def is_generic(tool: str) -> bool:
-    """Whether a tool serves for tasks of every kind."""
-    return all(part in GENERIC for part in split_name(tool))
 
 
 def _find_telling_tools(case: Case) -> frozenset[str]:
