@@ -208,7 +208,8 @@ def test_a_hit_says_what_holds_now_in_its_place_and_since_when(
     assert (older["superseded_by"], older["superseded_at"]) == (newer["id"], "2026-03-20T00:00:00+00:00")
     rows = cofio(*words).rows
     assert [row[2] for row in rows if row[0]] == [newer["id"], older["id"]]
-    assert rows[-1] == ["", f"Superseded by {newer['id']}, which holds since 2026-03-20."]
+    assert [len(row) for row in rows] == [6, 7]
+    assert rows[-1][6] == f"Superseded by {newer['id']}, which holds since 2026-03-20."
 
 
 @pytest.mark.parametrize(

@@ -191,14 +191,15 @@ class PlainOutput:
         print(record.id)
 
     def print_hits(self, page: Page, reasons: Sequence[Sequence[str]], short: Mapping[str, str]) -> None:
-        """A line a hit: rank, score, id, scope, title or key, snippet; then what holds now in its place, and its
-        reasons, each after a tab.
+        """A line a hit: rank, score, id, scope, title or key, snippet, and what holds now in its place if it does not;
+        then its reasons, each after a tab.
         """
         for rank, (hit, why) in enumerate(zip(page, reasons, strict=True), 1):
             record = hit.record
             name, excerpt = record.title or record.key or "", find_snippet(render_body(record), page.searched.words)
-            _print_line(rank, f"{hit.score:.3f}", record.id, render_scope(record.scope), name, excerpt)
-            for reason in (*_tell_successor(hit, {}), *why):
+            scope, newer = render_scope(record.scope), _tell_successor(hit, {})
+            _print_line(rank, f"{hit.score:.3f}", record.id, scope, name, excerpt, *newer)
+            for reason in why:
                 _print_line("", reason)
 
     def print_list(self, records: Iterable[Record], short: Mapping[str, str]) -> None:
