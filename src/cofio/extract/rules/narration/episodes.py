@@ -7,12 +7,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from ...extractor import Episode
-from ..lexicon import parse_words
+from ..lexicon import get_pattern, parse_words
 from ..messages.manner import Manner
 from ..messages.speakers import capitalize_name, join_names
 from ..messages.turns import Turn
 from .dates import format_clock, format_day
-from .facts import DID
 from .phrases import find_phrases
 from .reported_speech import extract_core, put_in_marks, report, shorten, to_third_person
 
@@ -150,7 +149,8 @@ def _choose_verb(manner: Manner, text: str, turn: Turn, others: frozenset[str]) 
         return "quoted"
     if manner is Manner.TEXT:
         return "shared a text"
-    does = turn.message.role == "user" or DID.match(extract_core(text))  # "I'd start with Rome" is advice, not a deed
+    # Of an assistant, "I'd start with Rome" is advice, and no deed.
+    does = turn.message.role == "user" or get_pattern("deed").match(extract_core(text))
     if manner is Manner.STATEMENT and does and not _CORRECTS.match(text) and to_third_person(text, turn.name, others):
         return "told"
     return "said"

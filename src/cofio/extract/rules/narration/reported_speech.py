@@ -9,34 +9,13 @@ import re
 from datetime import datetime
 from functools import lru_cache
 
-from ..lexicon import ADVERBS, FOREIGN, MODALS, NOT_PAST, OTHERS, PARTICIPLES, PASTS, VERBS, parse_words
+from ..lexicon import ADVERBS, FOREIGN, MODALS, NOT_PAST, OTHERS, PARTICIPLES, PASTS, VERBS, get_pattern, parse_words
 from ..messages.manner import strip_lead
 from ..messages.speakers import capitalize_name
 from .dates import add_dates
 
 LONGEST = 500
 
-_LEAD = re.compile(
-    r"(?:(?:(?:hi|hello|hey)(?: (?:there|all|everyone|everybody|team|folks|guys|again|(?-i:[A-Z][a-z][\w'-]*)))?"
-    r"|good (?:morning|afternoon|evening)|thanks|thank you|cool|great|nice|perfect|sure|yes|yeah|yep|yup|no|nope"
-    r"|nah|ok|okay|alright|right|of course|wait|no wait|hmm|hm|ah|oops|by the way|btw|actually|anyway|anyways"
-    r"|honestly|to be honest|tbh|fyi|for the record|for context|just so you know|sorry|my mistake|correction|update"
-    r"|oh|well|so|also|plus|look|listen|in fact|on another note|on a different note|new topic|different topic"
-    r"|unrelated|changing the subject|unfortunately|luckily|fortunately|sadly|i mean|i meant|i should say)(?:,|!|:"
-    r"|\.\.\.|…| -| –| —) ?|(?:sorry,? )?(?:i mean|i meant)(?: to say)?(?: that)? (?=i\b|i'|my )|(?:oh|well|so|also"
-    r"|and|but|plus|anyway|ok|okay|btw|actually|honestly|basically|so basically|fyi|yes|yeah|no) (?=(?:i|my)\b))",
-    re.IGNORECASE,
-)
-_WHEN = re.compile(
-    r"(?:(?:yesterday|today|tomorrow)(?: morning| afternoon| evening)?|tonight|(?:last|this|next"
-    r"|every) (?:\w+ )?(?:night|morning|afternoon|evening|week|weekend|month|year|spring|summer|autumn|fall|winter"
-    r"|\w{3,6}day)|these days|at (?:the moment|night|work|home)|in (?:the (?:morning|evening|summer|winter|past)"
-    r"|(?:\w+ )?(?:19|20)\d\d|spring|summer|autumn|winter)|on (?:weekdays|weekends|\w{3,6}days?)|since (?:19"
-    r"|20)\d\d|over the weekend|right now|nowadays|recently|lately|currently|sometimes|usually|originally"
-    r"|\w+ \w+ ago|a few \w+ ago|after (?:work|school|lunch|dinner)|for (?:breakfast|lunch|dinner|work"
-    r"|fun))(?:,)? (?=i\b)",
-    re.IGNORECASE,
-)
 _ASIDE = re.compile(r",? (?:by the way|btw|fyi|lol|haha|you know|tbh|of course|actually)$", re.IGNORECASE)
 _TAIL = re.compile(r"[\s!.…]*(?:[:;]-?[)DP(]|<3|[^\w\s.,;:!?\"'”’()\[\]/%$€£°+&*-])*[\s!.…]*$")
 _AFTER_FULL_STOP = re.compile("(?<=[。！？]) ")  # such a full stop has its space within
@@ -63,7 +42,7 @@ def extract_core(sentence: str) -> str:
     """A sentence less what only opens or closes it: "Actually," or "by the way", marks of joy, the final stop."""
     text = strip_lead(_SPACE.sub(" ", sentence[:2000]).replace("’", "'").strip())
     for _ in range(4):
-        lead = _LEAD.match(text)
+        lead = get_pattern("opener").match(text)
         if lead is None or lead.end() == len(text):
             break
         text = strip_lead(text[lead.end() :].lstrip())
@@ -110,7 +89,7 @@ def to_third_person(sentence: str, name: str, others: frozenset[str] = frozenset
     text = extract_core(sentence)
     if len(text) > LONGEST or _UNCERTAIN.search(text):
         return None
-    when = _WHEN.match(text)
+    when = get_pattern("time opener").match(text)
     opener, rest = (text[: when.end()], text[when.end() :]) if when else ("", text)
     words = rest.split(" ")
     plain = [word.strip(_EDGES).lower() for word in words]
@@ -143,7 +122,7 @@ def is_certain(sentence: str) -> bool:
 
 def strip_time(text: str) -> str:
     """A sentence less the time that it begins with: "Two years ago I moved" becomes "I moved"."""
-    return text[when.end() :] if (when := _WHEN.match(text)) else text
+    return text[when.end() :] if (when := get_pattern("time opener").match(text)) else text
 
 
 def _addresses_someone(words: list[str], others: frozenset[str]) -> bool:

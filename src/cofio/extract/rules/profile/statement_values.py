@@ -5,20 +5,11 @@ from __future__ import annotations
 import re
 
 from ....text.tokenizer import STOP_WORDS, split_words
-from ..lexicon import ADVERBS, NOT_PLACES, PARTICIPLES, TRADES, VAGUE, VERBS, parse_words
+from ..lexicon import ADVERBS, PARTICIPLES, VAGUE, VERBS, get_words, parse_words
 
 _EDGES = " .,!?;:'\"()"
 _CONNECTS = parse_words("de del la las los el of the am an der upon sur da do dos di ob und")
-_NO_PLACES = parse_words(
-    "chaos misery squalor exile hell limbo comfort bliss sweatpants pajamas pyjamas isolation suburbia "
-    "uncertainty panic "
-    "terror debt shame filth darkness solitude heaven paradise reality fantasy anger dread excess "
-    "leggings jeans sync limbo "
-    "poverty anarchy clutter terms interesting moments bubbles student dorm sorrow agony despair disbelief dust "
-    "fear hope peace sin style town downtown dorms poverty luxury denial pain silence constant harmony two "
-    "person theory "
-    "general touch love bed front short total fact between place progress"
-)
+_MOODS, _NOT_PLACES, _TRADES = get_words("moods"), get_words("not places"), get_words("trades")
 _STOP = re.compile(
     r"[,;.!?()]| (?:and|but|because|so|since|when|while|where|which|who|after|before|until|though|although|now"
     r"|right now|at the moment|these days|nowadays|again|last|next|this|yesterday|today|tomorrow|for (?:work|now|a"
@@ -90,15 +81,11 @@ def parse_location(value: str) -> str | None:
     found = " ".join(parts).strip(_EDGES)
     after = rest[len(parts)].lower() if len(parts) < len(rest) else ""
     if found:
-        other = any(word.lower().strip(_EDGES) in NOT_PLACES for word in found.split())
-        return None if other or after in ("framework", "group") or after in NOT_PLACES or after[:1].isdigit() else found
+        around = {after, *(word.lower().strip(_EDGES) for word in found.split())}
+        other = after in ("framework", "group") or after[:1].isdigit()
+        return None if other or not around.isdisjoint(_NOT_PLACES) else found
     single = trim(value)
-    if (
-        value.islower()
-        and " " not in single
-        and single.isalpha()
-        and single not in STOP_WORDS | _NO_PLACES | NOT_PLACES
-    ):
+    if value.islower() and " " not in single and single.isalpha() and single not in STOP_WORDS | _MOODS | _NOT_PLACES:
         return single
     return None
 
@@ -116,7 +103,7 @@ def parse_lowercase_name(value: str) -> str | None:
     word = value.strip(_EDGES).lower()
     if not word:
         return ""
-    plain = word in STOP_WORDS | ADVERBS | VAGUE | VERBS | TRADES | PARTICIPLES | _NOT_KIDS
+    plain = word in STOP_WORDS | ADVERBS | VAGUE | VERBS | _TRADES | PARTICIPLES | _NOT_KIDS
     return None if plain or word.endswith(("ed", "ing", "ful", "less", "ous")) else word.capitalize()
 
 
@@ -126,7 +113,7 @@ def parse_trade(value: str) -> str | None:
     parts = found.split()
     if not 2 <= len(parts) <= 6 or parts[0].lower() not in ("a", "an", "the"):
         return None
-    return found if parts[-1].lower() in TRADES and not _NOT_ME.search(found) else None
+    return found if parts[-1].lower() in _TRADES and not _NOT_ME.search(found) else None
 
 
 def parse_employer(value: str) -> str | None:
@@ -151,10 +138,10 @@ def parse_liking(value: str) -> str | None:
     return None if dangles or _NOT_ME.search(thing) or not normalize_thing(thing) else thing
 
 
-def split_things(thing: str, *, name: str = "liked") -> list[str]:
-    """The single things of "coffee, tea and bread"; a longer phrase stays as it is, unless it is of languages."""
+def split_things(thing: str) -> list[str]:
+    """The single things of "coffee, tea and bread"; a longer phrase stays as it is."""
     parts = [part.strip() for part in re.split(r",? (?:and|or) |, ", thing)]
-    return parts if name == "languages" or all(part.isalpha() and part.islower() for part in parts) else [thing]
+    return parts if all(part.isalpha() and part.islower() for part in parts) else [thing]
 
 
 def normalize_thing(thing: str) -> str:
@@ -162,12 +149,6 @@ def normalize_thing(thing: str) -> str:
     head = _SMALL.sub("", thing.lower(), count=1)
     stems = [stem for word in head.split() if word.strip(_EDGES) not in _OBJECT_STOPS for stem in split_words(word)]
     return " ".join(stems[:3])
-
-
-def parse_plain(value: str) -> str | None:
-    """Any short value that has no pronoun in it."""
-    found = trim(value)
-    return None if not found or len(found) > 100 or _NOT_ME.search(found) or found.lower() in STOP_WORDS else found
 
 
 def parse_clause(value: str) -> str | None:
