@@ -31,7 +31,7 @@ def mark_borrowed(sentences: Sequence[Sentence], speaker: SpeakerState, question
     found: list[Sentence] = []
     for at, one in enumerate(sentences):
         text = one.text
-        if get_pattern("play ends").search(text):
+        if speaker.playing and get_pattern("play ends").search(text):
             speaker.playing = False
             found.append(replace(one, manner=Manner.COURTESY) if one.manner is Manner.STATEMENT else one)
             continue

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from ...extractor import Fact
-from ..lexicon import get_pattern, parse_words
+from ..lexicon import get_pattern, get_words
 from ..messages.manner import Manner
 from ..messages.turns import Turn, count_telling_words, has_name
 from ..profile.corrections import find_correction
@@ -19,17 +17,10 @@ LONGEST_ANSWER = 8  # words, beyond which an answer is read without its question
 LONGEST_QUESTION = 200
 LEAST_TOLD = 2  # telling words of what an assistant did
 
-_PRONOUN = re.compile(r"(?:he|she|they|it|this|that|his|her|their|them|him|those|these)(?:'\w+)?\b", re.IGNORECASE)
-_DANGLES = parse_words("that's it them him they he she it's he's she's")
-_LAST_DANGLES = parse_words("through that this there one so her these those too")
 _EDGES = ".,!?;:'\")("
+_SPEAKERS, _DANGLES = get_words("speaker") | get_words("speakers"), get_words("dangles")
+
 _ANSWER = ""
-_ABOUT_YOU = re.compile(r"\b(?:are|do|did|have|is|were) (?:you|your)\b", re.IGNORECASE)
-_ABOUT_NOW = re.compile(
-    r"\b(?:want|need|mind|know|mean|ready|sure|remember|see|would|shall|should|sound|agree|think|there|okay|ok"
-    r"|any)\b",
-    re.I,
-)
 
 
 def find_facts(turns: Sequence[Turn]) -> tuple[Fact, ...]:
@@ -77,7 +68,9 @@ def _find_in_user_turn(turn: Turn, names: frozenset[str]) -> Iterator[tuple[str,
             group = [_ANSWER, text]
         elif corrects:
             yield quote(text, turn.name, turn.said_at, "corrected"), (turn.message.id,)
-        elif (alone and not _PRONOUN.match(text)) or (states and not refers_back(text) and stands_alone(text)):
+        elif (alone and not get_pattern("pronoun").match(text)) or (
+            states and not refers_back(text) and stands_alone(text)
+        ):
             group = [text]
     yield from _merge_group(group, turn, others)
 
@@ -100,8 +93,8 @@ def _is_answer(turn: Turn, text: str, manner: Manner) -> bool:
     question = turn.question
     assert question is not None
     if manner is Manner.COURTESY:
-        now = _ABOUT_NOW.search(question.text) or not _ABOUT_YOU.search(question.text)
-        return get_pattern("yes or no").fullmatch(text.strip()) is not None and not now
+        says = get_pattern("yes or no").fullmatch(text.strip()) and get_pattern("asked about you").search(question.text)
+        return bool(says) and not get_pattern("asked about now").search(question.text)
     if manner is not Manner.STATEMENT or text.rstrip().endswith(":"):
         return False
     if not count_telling_words(text) and not has_name(text):
@@ -115,11 +108,8 @@ def refers_back(text: str) -> bool:
     bare = extract_core(text)
     if get_pattern("hangs").match(bare):
         return True
-    plain = [word.strip(_EDGES).lower() for word in bare.split(" ")]
-    if plain[0] not in ("i", "i'm", "i've", "i'd", "i'll", "we", "we're", "we've"):
-        return False
-    early = {word for before, word in pairwise(plain[:5]) if before not in ("make", "made", "take")}
-    return bool(_DANGLES & early) or (len(plain) <= 6 and plain[-1] in _LAST_DANGLES | _DANGLES)
+    first, *rest = (word.strip(_EDGES).lower() for word in bare.split(" ")[:5])
+    return first in _SPEAKERS and not _DANGLES.isdisjoint(rest)
 
 
 def stands_alone(text: str) -> bool:
