@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from ...text.tokenizer import STOP_WORDS, split_words
 from ..extractor import Message
-from .lexicon import VAGUE, get_pattern
+from .lexicon import VAGUE, get_pattern, get_words
 
 GAP = timedelta(hours=4)
 MOST_MESSAGES = 50
@@ -18,6 +18,8 @@ SIDE = 3  # messages that a topic must have before it can be left, and before it
 WINDOW = 8
 TELLING = 12  # words on either side of a change of topic, less than which show nothing
 READ = 2_000  # characters of a message that tell its topic
+
+_COMMON = frozenset(split_words(" ".join((*STOP_WORDS, *VAGUE, *get_words("in any talk")))))
 
 
 def find_boundaries(messages: Sequence[Message], zone: tzinfo) -> list[int]:
@@ -114,14 +116,3 @@ def find_topic_words(text: str) -> frozenset[str]:
 @lru_cache(maxsize=2048)
 def _stem_topic_words(text: str) -> frozenset[str]:
     return frozenset(word for word in split_words(text) if len(word) > 2 and word not in _COMMON)
-
-
-_COMMON = frozenset(split_words(" ".join((*STOP_WORDS, *VAGUE)))) | frozenset(
-    split_words(
-        "hello hey thanks thank like want would like could help also time day week year people use work new "
-        "first last "
-        "next take look come give tell ask question answer problem morning evening night soon later good bye i'm "
-        "i've i'll "
-        "i'd don't it's that's you're can't won't let's didn't doesn't"
-    )
-)

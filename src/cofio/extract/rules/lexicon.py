@@ -56,9 +56,9 @@ def join_alternatives(name: str) -> str:
 
 
 @cache
-def get_pattern(name: str) -> re.Pattern[str]:
-    """What has this name, as a pattern that is compiled when it is first needed."""
-    return re.compile(f"(?:{join_alternatives(name)})", re.IGNORECASE)
+def get_pattern(name: str, *, exact: bool = False) -> re.Pattern[str]:
+    """What has this name, as a pattern that is compiled when it is first needed; small letters count if `exact`."""
+    return re.compile(f"(?:{join_alternatives(name)})", re.NOFLAG if exact else re.IGNORECASE)
 
 
 VERBS = get_words("verbs")

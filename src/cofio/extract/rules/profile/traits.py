@@ -16,7 +16,6 @@ from .statement_values import (
     parse_employer,
     parse_liking,
     parse_location,
-    parse_lowercase_name,
     parse_person,
     parse_trade,
     split_things,
@@ -27,7 +26,7 @@ OLDEST = 120
 _CLEAN: Mapping[str, Callable[[str], str | None]] = MappingProxyType(
     {
         "place": parse_location, "person": parse_person, "trade": parse_trade, "employer": parse_employer,
-        "liked": parse_liking, "clause": parse_clause, "kid": parse_lowercase_name,
+        "liked": parse_liking, "clause": parse_clause,
         "age": lambda value: value if 0 < int(value) < OLDEST else None,
     }
 )  # fmt: skip
@@ -107,6 +106,8 @@ def _render_value(name: str, value: str) -> str:
         return _VERBS.get(value.lower(), f"{value.capitalize()}s")
     if name == "kin":
         return value[:1].upper() + value[1:].strip(" ,").replace(",", "")
+    if name == "given":
+        return value.capitalize()
     if name == "goal":
         return parse_clause(value) or value
     return value
