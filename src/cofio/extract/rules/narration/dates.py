@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 
 from ..lexicon import MONTHS, PASTS, WEEKDAYS, get_pattern
 
@@ -48,6 +49,7 @@ def format_clock(moment: datetime) -> str:
     return f"{hour}:{moment.minute:02} {'AM' if moment.hour < 12 else 'PM'} {zone}".rstrip()
 
 
+@lru_cache(maxsize=1024)
 def add_dates(text: str, said_at: datetime, brackets: str = "()", tense_of: str | None = None) -> str:
     """`text` with the date after each word such as "yesterday", as of `said_at`, the local time at which it was said.
 
