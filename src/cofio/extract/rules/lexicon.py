@@ -21,7 +21,7 @@ WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", 
 @cache
 def _load_lexicon() -> Mapping[str, tuple[str, ...]]:
     found: defaultdict[str, list[str]] = defaultdict(list)
-    name, are_words = "", False
+    name, mark, before = "", "", ""
     for line in files(__package__).joinpath("lexicon.txt").read_text(encoding="utf-8").splitlines():
         if line[:1] in ("", "#", "["):
             continue
@@ -29,8 +29,11 @@ def _load_lexicon() -> Mapping[str, tuple[str, ...]]:
         if not line.startswith(" "):
             head = _LINE.fullmatch(line)
             assert head is not None, line
-            name, are_words, rest = head["name"], head["mark"] == ":", head["rest"]
-        found[name] += [word for word in re.split(", ?", rest) if word] if are_words else [rest]
+            name, mark, rest = head["name"], head["mark"], head["rest"]
+        else:
+            assert mark != ":" or before.endswith(","), f"a list goes on after a comma: {before}"
+        found[name] += [word for word in re.split(", |,$", rest) if word] if mark == ":" else [rest]
+        before = line
     return {name: tuple(items) for name, items in found.items()}
 
 
