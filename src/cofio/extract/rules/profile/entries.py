@@ -24,26 +24,11 @@ MOST = 40  # entries of one person in one stretch
 LONGEST_EVIDENCE = 300
 LONGEST_STATEMENT = 400  # characters, beyond which a sentence tells more than one thing
 
-_NEXT = re.compile(
-    r",? (?:and|but|so|then) (?=(?:i|i'm|im|i've|my)\b)|; |, (?=(?:i|i'm|im|i've|my) )| (?=im \d)| - | – | — ",
-    re.IGNORECASE,
-)
-_SECOND = re.compile(r" and (?=(?:also )?(?:work|live|study|speak|love|hate|own|enjoy|drive) )", re.IGNORECASE)
-_HAVE = re.compile(r"(?:i have|i've got|i own) ", re.IGNORECASE)
 _AND = re.compile(r",? and (?!i\b)|, ")
-_NOT_FINITE = re.compile(r"\b(?:to|will|can|could|should|must|don't|didn't|never|used)\b|'(?:ll|d)\b", re.IGNORECASE)
 _OF_ONESELF = re.compile(r"(?:i|im|my|call me)\b", re.IGNORECASE)
 _ANSWERS = "answers "
-_YES = re.compile(r"^(?:yes|yeah|yep|yup|yea|sure)\b[,.!:]? *", re.IGNORECASE)
-_NO = re.compile(r"(?:no|nope|none|not|never|nothing|nah)\b", re.IGNORECASE)
-_HAPPENED = re.compile(
-    r"(?:i|i've|i have|my [\w ]{2,40}?) (?:[a-z]+ly |just |also )?(?:had |was |were )?(?:moved|relocated|worked|started"
-    r"|got|joined|adopted|bought|lived|had|was|were|loved|liked|owned|quit|left|lost|sold)\b",
-    re.IGNORECASE,
-)
 _LASTING = frozenset({"Background", "Identity", "Health", "Relationship"})
 _PROPER = re.compile(r"(?<=[a-z,] )(?:[A-Z][\w'-]*(?: [A-Z][\w'-]*)*|\d[\d.,]*\d|\d)")
-_FAVORITE = re.compile(r"\bwhat(?:'s| is| are) your favou?rite ([\w ]{2,30})\?", re.IGNORECASE)
 
 
 def find_entries(turns: Sequence[Turn]) -> dict[str, tuple[Entry, ...]]:
@@ -99,7 +84,7 @@ def _read_statement(text: str, evidence: str, turn: Turn, others: frozenset[str]
             continue
         if part.rpartition(", ")[2] in others:
             part = part.rpartition(", ")[0]
-        past = long_ago and _HAPPENED.match(part) is not None
+        past = long_ago and get_pattern("happened").match(part) is not None
         seen: set[str] = set()
         for trait in load_traits():
             match = trait.pattern.match(part)
@@ -132,15 +117,15 @@ def _apply_correction(meant: Correction, evidence: str, turn: Turn, before: list
 
 def _complete_answer(turn: Turn, text: str) -> str | None:
     """A short answer as the whole sentence that it stands for."""
-    text = _YES.sub("", text)
+    text = get_pattern("yes").sub("", text)
     if (
         turn.question is None
         or len(text.split()) > 6
-        or _NO.match(text)
+        or get_pattern("no").match(text)
         or re.match(r"(?:i|i'm|my|we|it|in|at|near)\b", text, re.I)
     ):
         return None
-    if favorite := _FAVORITE.search(turn.question.text):
+    if favorite := get_pattern("asked about a favorite").search(turn.question.text):
         return f"My favorite {favorite[1]} is {text}"
     asked = turn.question.text
     start = next((name for name in list_names(_ANSWERS) if get_pattern(name).search(asked)), None)
@@ -153,14 +138,14 @@ def _complete_answer(turn: Turn, text: str) -> str | None:
 
 def _split_clauses(text: str) -> Iterator[str]:
     """The clauses of a sentence that have the speaker for their subject, each beginning with it."""
-    for part in _NEXT.split(text):
-        have = _HAVE.match(part)
+    for part in get_pattern("next clause").split(text):
+        have = get_pattern("i own").match(part)
         things = _AND.split(part[have.end() :]) if have and " and " in part else []
         if len(things) > 1 and all(map(get_pattern("counted").match, things)):  # "a dog, a labrador" is one
             yield from (f"I have {each}" for each in things)
             continue
-        second = _SECOND.search(part)
-        if second and part[:2].lower() == "i " and not _NOT_FINITE.search(part[: second.start()]):
+        second = get_pattern("second verb").search(part)
+        if second and part[:2].lower() == "i " and not get_pattern("not finite").search(part[: second.start()]):
             yield part[: second.start()]
             yield f"I {part[second.end() :]}"
         else:
