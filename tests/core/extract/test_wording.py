@@ -73,8 +73,8 @@ def test_only_certain_grammar_is_turned(said: str, expected: str | None) -> None
     assert to_third_person(said, "Ben", frozenset({"Ana"})) == expected
 
 
-def test_what_is_not_about_the_speaker_is_reported_and_the_rest_quoted() -> None:
-    assert report("The meeting is on Friday.", "Ana", SAID) == "Ana said that the meeting is on Friday (May 29, 2026)."
+def test_what_is_not_about_the_speaker_is_quoted() -> None:
+    assert report("The meeting is on Friday.", "Ana", SAID) == 'Ana said: "The meeting is on Friday [May 29, 2026]."'
     assert report("We meet tomorrow.", "Ana", SAID) == 'Ana said: "We meet tomorrow [May 29, 2026]."'
     assert report('I said "go".', "Ana", SAID) == "Ana said: \"I said 'go'.\""
     assert report("jeg bor i Oslo", "Ana", SAID) == 'Ana said: "jeg bor i Oslo".'

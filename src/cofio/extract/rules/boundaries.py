@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import timedelta, tzinfo
 from functools import lru_cache
@@ -10,7 +9,7 @@ from itertools import pairwise
 
 from ...text.tokenizer import STOP_WORDS, split_words
 from ..extractor import Message
-from .lexicon import VAGUE
+from .lexicon import VAGUE, get_pattern, get_words
 
 GAP = timedelta(hours=4)
 MOST_MESSAGES = 50
@@ -20,17 +19,7 @@ WINDOW = 8
 TELLING = 12  # words on either side of a change of topic, less than which show nothing
 READ = 2_000  # characters of a message that tell its topic
 
-_CUE = re.compile(
-    r"(?:ok(?:ay)?|so|anyway|alright|well|hey|hi|thanks|great|now)?[,.! ]*(?:(?:a |on (?:to )?a )?(?:completely "
-    r"|totally |whole )?(?:new|different|another) (?:topic|subject|question|note|matter)\b|(?:let's |to "
-    r"|i'd like to )?chang(?:e|ing) (?:the )?(?:topic|subject)s?\b|(?:let's |to )?switch(?:ing)? (?:gears|topics?"
-    r"|subjects?)\b|(?:on|here's|i have) (?:an )?unrelated\b|unrelated(?: question)?[:,]|(?:completely"
-    r"|totally) unrelated\b|something (?:completely|entirely|totally) different\b|on another note\b|moving on to\b)",
-    re.IGNORECASE,
-)
-_CARRIES_ON = re.compile(
-    r"(?:and|but|so|or|because|it|that|this|they|he|she|by the way|btw|also|then|what about|how about)\b", re.I
-)
+_COMMON = frozenset(split_words(" ".join((*STOP_WORDS, *VAGUE, *get_words("in any talk")))))
 
 
 def find_boundaries(messages: Sequence[Message], zone: tzinfo) -> list[int]:
@@ -59,7 +48,7 @@ def _find_forced_cuts(messages: Sequence[Message], zone: tzinfo) -> set[int]:
     for at, message in enumerate(messages):
         day = message.at.astimezone(zone).date()
         if before is not None:
-            said_so = message.role == "user" and _CUE.match(message.text, 0, 200)
+            said_so = message.role == "user" and get_pattern("new topic").match(message.text, 0, 200)
             if day != before or message.at - messages[at - 1].at >= GAP or said_so:
                 found.add(at)
         before = day
@@ -104,7 +93,7 @@ def _find_drift(messages: Sequence[Message], free: list[bool], talk: list[int]) 
     """The first place in `talk` where the topic changes."""
     for index in range(SIDE, len(talk) - SIDE + 1):
         message = messages[talk[index]]
-        if message.role != "user" or not free[talk[index]] or _CARRIES_ON.match(message.text):
+        if message.role != "user" or not free[talk[index]] or get_pattern("same topic").match(message.text):
             continue
         own = find_topic_words(message.text)
         if len(own) < 2 or any(
@@ -127,14 +116,3 @@ def find_topic_words(text: str) -> frozenset[str]:
 @lru_cache(maxsize=2048)
 def _stem_topic_words(text: str) -> frozenset[str]:
     return frozenset(word for word in split_words(text) if len(word) > 2 and word not in _COMMON)
-
-
-_COMMON = frozenset(split_words(" ".join((*STOP_WORDS, *VAGUE)))) | frozenset(
-    split_words(
-        "hello hey thanks thank like want would like could help also time day week year people use work new "
-        "first last "
-        "next take look come give tell ask question answer problem morning evening night soon later good bye i'm "
-        "i've i'll "
-        "i'd don't it's that's you're can't won't let's didn't doesn't"
-    )
-)

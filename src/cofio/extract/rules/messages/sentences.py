@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import islice
 
 from ...extractor import Recalled
+from ..lexicon import get_pattern
 from .manner import Manner, classify_manner
 from .recalled_text import LONGEST_FACT, strip_blocks, strip_recalled
 from .secret_masks import MASK, hide_secrets
@@ -40,32 +41,11 @@ class Sentence:
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\ufeff]")
 _APOSTROPHE = re.compile(r"(?<=\w)’(?=\w)")
 _BULLET = re.compile(r"(?:[-*+•·–▪◦]|\d{1,3}[.)]|[a-z]\)|#{1,6})\s+(?:\[[ xX]\]\s+)?")
-_CODE_LINE = re.compile(
-    r"[{}\[\]();,]+$|[{\[]\s*[\"{\[\d]|\"[^\"]{1,80}\"\s*:|</?[a-zA-Z][^<>]{0,200}>.*</"
-    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?(?:INFO|WARN|WARNING|ERROR|DEBUG|TRACE|FATAL|CRITICAL)\b[\]: ]"
-    r"|Traceback \(most|File \"|at [\w.$<>]+\([\w./:]*\)|\$ \w|>>> |\+\+\+ |@@ |--- [ab]/|#!|#include\b"
-    r"|import [\w.{*]+(?:$| as | from |;)|from [\w.]+ import |(?:async )?def \w+\(|class \w+[(:{]|function \w*\("
-    r"|(?:const|let|var) \w+ ?=|(?:public|private|protected) (?:static|class|void|int|final|async)\b"
-    r"|return .{0,80};$|SELECT .{1,200}\bFROM\b|INSERT INTO |UPDATE \w+ SET |CREATE TABLE |(?:sudo|npm|pip|git"
-    r"|docker|kubectl|curl) [\w-]+ ?-|[\w.]+\(.{0,120}\);?$|[\w.\[\]\"']{1,40} [+*/-]?= .{1,200}[;)\]]$"
-    r"|[A-Za-z]*(?:Error|Exception): |.{0,300}(?:=>|&&|\|\||\{\}|::|!==?|===?|\+=)$"
-)
 _LABEL_ONLY = re.compile(r"^\s*(?:\d{1,3}[.)]|\[(?:memory|recalled|fact|profile)[^\]]{0,30}\])\s*", re.IGNORECASE)
 _TABLE = re.compile(r"\|.*\|$")
 _JSON = re.compile(r'\{\s*"|\[\s*\{')
 _END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?=\s|$)|[。！？؟۔।]+[”’」』）]*")
-_ABBREVIATION = re.compile(
-    r"(?:^|[\s(\"'/])(?:mr|mrs|ms|dr|prof|st|vs|e\.g|i\.e|approx|ca|fig|jr|sr|inc|ltd|co|mt|ave|blvd|rd|dept|est|u\.s"
-    r"|u\.k"
-    r"|tel|vol|ed|incl|excl|max|min|resp|bzw|z\.b|d\.h|usw|sra|srta|dra|mme|mlle|[a-z]|(?-i:Nr|No|Jan|Feb|Apr|Aug"
-    r"|Sept|Sep"
-    r"|Oct|Nov|Dec|Mon|Tue|Tues|Thu|Thur|Thurs|Fri))\.$|str\.$",
-    re.IGNORECASE,
-)
 _NUMBERED = re.compile(r"(?:^|\s)\d{1,2}\.$")
-_ORDINAL = re.compile(r"(?:^|\s)(?:am|der|die|das|den|dem|vom|zum|bis|ab|seit|til|fra|og|und|kl|nr)\s\d{1,2}\.$")
-_MONTH = re.compile(r"\s(?:Jän|Jan|Feb|Mär|Mar|Apr|Mai|Maj|May|Jun|Jul|Aug|Sep|O[ck]t|Nov|De[cz]|Jahrh|Klasse|Stock)")
-_MAYBE_END = re.compile(r"(?:^|\s|\d)(?:etc|a\.m|p\.m)\.$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +138,7 @@ def _split_prose(text: str) -> Iterator[tuple[Part, str]]:
     waiting = ""
     for raw in text.splitlines():
         line = " ".join(raw.split())[:LONGEST_LINE]
-        is_code = bool(line) and (_TABLE.match(line) or _CODE_LINE.match(line)) is not None
+        is_code = bool(line) and (_TABLE.match(line) or get_pattern("code line", exact=True).match(line)) is not None
         if block and not is_code:
             yield Part.CODE, _describe_code("", "\n".join(block))
             block = []
@@ -225,7 +205,11 @@ def _goes_on(line: str, start: int, end: int) -> bool:
         return False
     head = line[max(start, end - 12) : end]
     after = line[end : end + 2].lstrip()
-    if _ABBREVIATION.search(head) or (_NUMBERED.search(head) and (_MONTH.match(line, end) or _ORDINAL.search(head))):
+    if get_pattern("abbreviation").search(head):
+        return True
+    if _NUMBERED.search(head) and (
+        get_pattern("after a number", exact=True).match(line, end) or get_pattern("before a number").search(head)
+    ):
         return True
     if after[:1].isdigit():
         return head.endswith(".") and not head.endswith("..") and not head[-4:-1].isdigit()
@@ -234,6 +218,6 @@ def _goes_on(line: str, start: int, end: int) -> bool:
     # A writer who uses no capitals begins sentences without them, too.
     return (
         head.endswith(("...", "…", '"', "”"))
-        or _MAYBE_END.search(head) is not None
+        or get_pattern("maybe the end").search(head) is not None
         or not line[start : start + 2].strip()[:1].islower()
     )

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 
-from ..lexicon import MONTHS, PASTS, WEEKDAYS
+from ..lexicon import MONTHS, PASTS, WEEKDAYS, get_pattern
 
 NIGHT = 4  # o'clock, before which people do not agree on what day it is
 
@@ -28,19 +29,9 @@ _RELATIVE = re.compile(
     re.IGNORECASE,
 )
 _OFFSETS = {"the day before yesterday": -2, "the day after tomorrow": 2, "yesterday": -1, "tomorrow": 1, "last": -1}
-_FUTURE = re.compile(
-    r"(?:\b(?:is|are|am|will|going|need|must|can|should|due|leaving|flying|arrives?|starts?|deadline|leaves?|fly|"
-    r"begins?|moves?|moving|returns?|ships?|have|has|let's)"
-    r"|'(?:s|m|re|ll))\b",
-    re.IGNORECASE,
-)
 _PAST = re.compile(rf"\b(?:\w{{2,20}}ed|were|{'|'.join(sorted(PASTS))})\b", re.IGNORECASE)
-_ARRANGED = re.compile(
-    r"\b(?:bought|booked|scheduled|planned|ordered|invited|reserved|agreed|decided|promised|told|said|asked|got"
-    r"|set|made|"
-    r"moved|postponed|signed|registered|heard|read)\b",
-    re.IGNORECASE,
-)
+_HINTS = ("day", "morrow", "night", "week", "month", "year", "this ")
+"""Without one of these there is no relative date."""
 _QUOTED = re.compile(r'("[^"]*"|“[^”]*”)')
 
 
@@ -58,17 +49,19 @@ def format_clock(moment: datetime) -> str:
     return f"{hour}:{moment.minute:02} {'AM' if moment.hour < 12 else 'PM'} {zone}".rstrip()
 
 
+@lru_cache(maxsize=1024)
 def add_dates(text: str, said_at: datetime, brackets: str = "()", tense_of: str | None = None) -> str:
     """`text` with the date after each word such as "yesterday", as of `said_at`, the local time at which it was said.
 
     What stands in quotation marks was said at some other time, and is left as it is. Whether "on Friday" is past is
     seen from `tense_of`, the words that were said, where `text` has others around them.
     """
-    if not _RELATIVE.search(text):
+    low = text.lower()
+    if not any(hint in low for hint in _HINTS) or not _RELATIVE.search(text):
         return text
     words = text if tense_of is None else tense_of
-    arranged = bool(_ARRANGED.search(words))  # what was arranged may lie before or ahead
-    past, future = arranged or bool(_PAST.search(words)), arranged or bool(_FUTURE.search(words))
+    arranged = bool(get_pattern("arranged").search(words))  # what was arranged may lie before or ahead
+    past, future = arranged or bool(_PAST.search(words)), arranged or bool(get_pattern("future").search(words))
     seen: set[str] = set()
 
     def with_date(found: re.Match[str]) -> str:

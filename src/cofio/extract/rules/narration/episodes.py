@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from ...extractor import Episode
-from ..lexicon import parse_words
+from ..lexicon import get_pattern, get_words
 from ..messages.manner import Manner
 from ..messages.speakers import capitalize_name, join_names
 from ..messages.turns import Turn
 from .dates import format_clock, format_day
-from .facts import DID
 from .phrases import find_phrases
 from .reported_speech import extract_core, put_in_marks, report, shorten, to_third_person
 
@@ -24,14 +22,7 @@ LONGEST = 24_000
 
 LEFT_OUT = "[…]"
 
-_REPLY = re.compile(
-    r"(?:yes|yeah|yep|yup|no|nope|nah|sure|ok|okay|never|absolutely|definitely|of course|はい|да|ja|nei|nein|sí|oui)\b",
-    re.I,
-)
-_CORRECTS = re.compile(  # told in the third person, "Leo is 27. Leo is 28." would be at odds with itself
-    r"(?:sorry|correction|actually|oops|wait|no wait|no|i meant|scratch that)\b[,:!. ]", re.IGNORECASE
-)
-_GREETINGS = parse_words("hi hello hey hei hallo hola bonjour ciao good morning evening afternoon bye goodbye")
+_GREETINGS = get_words("greetings")
 
 
 def build_episode(turns: Sequence[Turn]) -> Episode | None:
@@ -130,7 +121,7 @@ def _replies(turn: Turn, at: int) -> bool:
     """Whether a courtesy is the yes or no to a question."""
     if turn.message.role != "user" or turn.question is None:
         return False
-    return at == 0 and _REPLY.match(turn.sentences[0].text) is not None
+    return at == 0 and get_pattern("reply").match(turn.sentences[0].text) is not None
 
 
 def _describe_blocks(texts: list[str], verb: str) -> str:
@@ -150,10 +141,11 @@ def _choose_verb(manner: Manner, text: str, turn: Turn, others: frozenset[str]) 
         return "quoted"
     if manner is Manner.TEXT:
         return "shared a text"
-    does = turn.message.role == "user" or DID.match(extract_core(text))  # "I'd start with Rome" is advice, not a deed
-    if manner is Manner.STATEMENT and does and not _CORRECTS.match(text) and to_third_person(text, turn.name, others):
-        return "told"
-    return "said"
+    # Of an assistant, "I'd start with Rome" is advice, and no deed.
+    does = turn.message.role == "user" or get_pattern("deed").match(extract_core(text))
+    if manner is not Manner.STATEMENT or not does or get_pattern("corrects").match(text):
+        return "said"  # in the third person, "Leo is 27. Leo is 28." would be at odds with itself
+    return "told" if to_third_person(text, turn.name, others) else "said"
 
 
 def _fit_sentences(texts: list[str], room: int) -> str:

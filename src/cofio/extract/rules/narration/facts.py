@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from ...extractor import Fact
-from ..lexicon import parse_words
+from ..lexicon import get_pattern, get_words
 from ..messages.manner import Manner
 from ..messages.turns import Turn, count_telling_words, has_name
 from ..profile.corrections import find_correction
@@ -17,65 +15,12 @@ from .reported_speech import extract_core, has_verb, put_in_marks, quote, report
 MOST = 60
 LONGEST_ANSWER = 8  # words, beyond which an answer is read without its question
 LONGEST_QUESTION = 200
+LEAST_TOLD = 2  # telling words of what an assistant did
 
-_HANGS = re.compile(
-    r"(?:it|he|she|they)(?:'\w+)?\b|(?:his|her|their|its|them|him) |(?:this|that|these|those)(?:'s| is| was| are"
-    r"| were| will| would| has| had| means| makes| made| sounds| could| can| should| one)\b|(?:which|because"
-    r"|otherwise|except|not|especially|mostly|probably|maybe|both|neither|same|until|like that|there)\b(?! (?:is"
-    r"|are|was|were) (?:a|an|the|no|\d))",
-    re.IGNORECASE,
-)
-_PRONOUN = re.compile(r"(?:he|she|they|it|this|that|his|her|their|them|him|those|these)(?:'\w+)?\b", re.IGNORECASE)
-_DANGLES = parse_words("that's it them him they he she it's he's she's")
-_LAST_DANGLES = parse_words("through that this there one so her these those too")
 _EDGES = ".,!?;:'\")("
+_SPEAKERS, _DANGLES = get_words("speaker") | get_words("speakers"), get_words("dangles")
+
 _ANSWER = ""
-_YES_OR_NO = re.compile(
-    r"(?:yes|yeah|yep|yup|no|nope|nah|never|not yet)(?:,? (?:i (?:am|do|did|have|was)|i(?:'m not| don't| didn't"
-    r"| haven't)|never|always))?[.!]*",
-    re.IGNORECASE,
-)
-_ABOUT_YOU = re.compile(r"\b(?:are|do|did|have|is|were) (?:you|your)\b", re.IGNORECASE)
-_ABOUT_NOW = re.compile(
-    r"\b(?:want|need|mind|know|mean|ready|sure|remember|see|would|shall|should|sound|agree|think|there|okay|ok"
-    r"|any)\b",
-    re.I,
-)
-_FOREIGN_I = re.compile(  # a verb that has the speaker in it, so that three words are a whole sentence
-    r"(?:eu |yo |io |não |no |non )?(?:moro|tenho|sou|trabalho|gosto|estou|vivo|nasci|falo|estudo|adoro|tengo|soy"
-    r"|trabajo"
-    r"|estoy|nací|hablo|estudio|odio|abito|lavoro|sono|ho|parlo|studio|amo|(?:me|mi) (?:gusta|encanta|chamo|llamo"
-    r"|chiamo"
-    r"|piace)|meu|minha|ich (?:wohne|habe|bin|arbeite|liebe|heiße|mag)|jeg (?:bor|har|er|jobber|heter|liker|elsker)"
-    r"|jag (?:bor|har|är|jobbar|heter)|j'(?:habite|ai|aime|adore)|je (?:suis|vis|travaille)|ik (?:woon|heb|ben"
-    r"|werk))\b",
-    re.IGNORECASE,
-)
-_KID = re.compile(r"(?:(?:hi+|hello|hey)[,!]? )*im [a-z]+ (?:and )?im \d", re.IGNORECASE)
-DID = re.compile(
-    r"(?:i(?:'ve| have)?(?: just| already| also| now| successfully)* (?:added|applied|approved|arranged|assigned"
-    r"|blocked|booked|bought|cancelled|canceled|changed|charged|checked|closed|committed|confirmed|contacted"
-    r"|converted|created|deleted|deployed|disabled|downloaded|drafted|emailed|enabled|extended|filed|finished|fixed"
-    r"|generated|installed|invited|issued|made|merged|migrated|moved|opened|ordered|paid|pinned|placed|posted"
-    r"|resolved|built|configured|triggered|launched|prepared|published|purchased|pushed|put|rebooked|refunded"
-    r"|registered|removed|renamed|renewed|replaced|requested|rescheduled|reserved|restarted|restored|reverted"
-    r"|rolled|saved|scheduled|sent|set|shared|shipped|signed|started|stopped|submitted|switched|transferred|turned"
-    r"|updated|upgraded|uploaded|wrote)|(?:i'll|i will)(?: also)? (?:add|arrange|book|call|cancel|check|confirm"
-    r"|contact|deploy|draft|email|file|follow|keep (?:an eye|looking)|message|monitor|notify|order|ping|post"
-    r"|prepare|publish|remind|reserve|schedule|send|set|submit|text|update|watch|wake))\b",
-    re.IGNORECASE,
-)
-_EMPTY_DEED = re.compile(
-    r"i(?:'ve| have| will|'ll)? ?(?:made|make|set|put|saved|added|updated)? ?(?:a note|note)\b|i(?:'ve"
-    r"| have) (?:just )?(?:updated|saved|added|changed) (?:\w+ ){0,3}(?:profile|memory|notes?|records?)\b",
-    re.I,
-)
-_YOURS = re.compile(
-    r"(?:your (?!code|function|query|question|script|regex|program|test|input|output|example|approach|version|file"
-    r"|message)[\w' -]{2,40} (?:is|are|was|were|has|have|will|departs|arrives|leaves|starts|begins|ends|costs"
-    r"|expires|renews|ships)|you (?:have|are|'re)|you're|you've got)\b",
-    re.IGNORECASE,
-)
 
 
 def find_facts(turns: Sequence[Turn]) -> tuple[Fact, ...]:
@@ -105,7 +50,7 @@ def _find_in_user_turn(turn: Turn, names: frozenset[str]) -> Iterator[tuple[str,
         text, opens = sentence.text, first
         first = (
             first
-            and not _YES_OR_NO.fullmatch(text)
+            and not get_pattern("yes or no").fullmatch(text)
             and (sentence.manner is Manner.COURTESY or not count_telling_words(text))
         )
         answers = turn.question is not None and opens and _is_answer(turn, text, sentence.manner)
@@ -123,7 +68,9 @@ def _find_in_user_turn(turn: Turn, names: frozenset[str]) -> Iterator[tuple[str,
             group = [_ANSWER, text]
         elif corrects:
             yield quote(text, turn.name, turn.said_at, "corrected"), (turn.message.id,)
-        elif (alone and not _PRONOUN.match(text)) or (states and not refers_back(text) and stands_alone(text)):
+        elif (alone and not get_pattern("pronoun").match(text)) or (
+            states and not refers_back(text) and stands_alone(text)
+        ):
             group = [text]
     yield from _merge_group(group, turn, others)
 
@@ -146,8 +93,8 @@ def _is_answer(turn: Turn, text: str, manner: Manner) -> bool:
     question = turn.question
     assert question is not None
     if manner is Manner.COURTESY:
-        now = _ABOUT_NOW.search(question.text) or not _ABOUT_YOU.search(question.text)
-        return _YES_OR_NO.fullmatch(text.strip()) is not None and not now
+        says = get_pattern("yes or no").fullmatch(text.strip()) and get_pattern("asked about you").search(question.text)
+        return bool(says) and not get_pattern("asked about now").search(question.text)
     if manner is not Manner.STATEMENT or text.rstrip().endswith(":"):
         return False
     if not count_telling_words(text) and not has_name(text):
@@ -159,13 +106,10 @@ def _is_answer(turn: Turn, text: str, manner: Manner) -> bool:
 def refers_back(text: str) -> bool:
     """Whether a statement speaks of something that was named before it."""
     bare = extract_core(text)
-    if _HANGS.match(bare):
+    if get_pattern("hangs").match(bare):
         return True
-    plain = [word.strip(_EDGES).lower() for word in bare.split(" ")]
-    if plain[0] not in ("i", "i'm", "i've", "i'd", "i'll", "we", "we're", "we've"):
-        return False
-    early = {word for before, word in pairwise(plain[:5]) if before not in ("make", "made", "take")}
-    return bool(_DANGLES & early) or (len(plain) <= 6 and plain[-1] in _LAST_DANGLES | _DANGLES)
+    first, *rest = (word.strip(_EDGES).lower() for word in bare.split(" ")[:5])
+    return first in _SPEAKERS and not _DANGLES.isdisjoint(rest)
 
 
 def stands_alone(text: str) -> bool:
@@ -173,7 +117,7 @@ def stands_alone(text: str) -> bool:
     count, length = count_telling_words(extract_core(text)), len(text.split())
     if count and to_third_person(text, "Someone"):  # a whole sentence about the speaker, such as "I'm vegetarian"
         return True
-    if _KID.match(text) or (length > 1 and count >= 2 and _FOREIGN_I.match(text)):
+    if length > 1 and count >= 2 and get_pattern("speaks of oneself").match(text):
         return True
     if text.isascii() and (length < 4 or (text[-1] not in ".!" and not has_verb(text))):
         return False  # "Two nights" answers a question that is not there, "oat milk" stands in a list
@@ -187,7 +131,10 @@ def _find_in_assistant_turn(turn: Turn, users: list[str]) -> Iterator[tuple[str,
         text = extract_core(sentence.text)
         if sentence.manner is not Manner.STATEMENT or sentence.text.rstrip().endswith(":"):
             continue
-        if DID.match(text) and count_telling_words(text) >= 2 and not _EMPTY_DEED.match(text) and not refers_back(text):
+        if count_telling_words(text) < LEAST_TOLD:
+            continue
+        did = get_pattern("deed").match(text) and not get_pattern("empty deed").match(text)
+        if did and not refers_back(text):
             certain = to_third_person(sentence.text, turn.name) is not None
             done = (
                 report(sentence.text, turn.name, turn.said_at)
@@ -195,5 +142,5 @@ def _find_in_assistant_turn(turn: Turn, users: list[str]) -> Iterator[tuple[str,
                 else quote(sentence.text, turn.name, turn.said_at, to)
             )
             yield done, (turn.message.id,)
-        elif _YOURS.match(text) and count_telling_words(text) >= 2 and has_name(text):
+        elif get_pattern("told the user").match(text) and has_name(text):
             yield quote(sentence.text, turn.name, turn.said_at, to), (turn.message.id,)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from ....text.tokenizer import STOP_WORDS, split_words
-from ..lexicon import ADVERBS, FOREIGN, MODALS, PASTS, VAGUE, VERBS, WEEKDAYS, parse_words
+from ..lexicon import ADVERBS, FOREIGN, MODALS, PASTS, VAGUE, VERBS, WEEKDAYS, get_words
 from ..messages.manner import Manner
 from ..messages.turns import Turn
 
@@ -25,30 +25,11 @@ _TOKEN = re.compile(
 )
 _UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _CLAUSE = re.compile("[，、,；]")
-_ENGLISH = (STOP_WORDS | VERBS | PASTS | ADVERBS | VAGUE) - parse_words(
-    "i a me so on in an no was am do her all at by he we as of up or fest park plan"
-)
-_FILLERS = parse_words(
-    "pls yay longer another note home twice once tonight p.m a.m course hour minute own whole whether per less least "
-    "enough together already early late first second third big small"
-)
-_COUNTS = parse_words("one two three four five six seven eight nine ten eleven twelve")
-_LINKS = parse_words("in of for at to")
-_SMALL = parse_words(
-    "i'm i've i'll i'd it's that's don't doesn't didn't can't won't you're we're let's every last next ago "
-    "anymore without since around instead along always please hello hey hi thanks thank like new able used using "
-    "want morning evening afternoon night week month year day days weeks months years time today minutes hours "
-    "actually probably maybe though although there's here's what's isn't wasn't aren't they're he's she's"
-)
-_BREAKS = STOP_WORDS | VAGUE | ADVERBS | MODALS | PASTS | _FILLERS | _SMALL | frozenset(WEEKDAYS)
-_NOUNS = parse_words(
-    "bike build change code cook dance design dream drink drive exercise fish garden help order paint plan plant "
-    "program race report research review ride run sail search shop show sleep smoke start stop store stream study "
-    "surf test tour trade train travel trip visit vote walk watch water work milk fire fence farm guide iron lock "
-    "park record rent rest row sign skate sound stand store taste touch treat type value answer box call camp "
-    "cover date deal draft end face fall fit grade hike jump lead lift look love match meet move object pack pass "
-    "pet pick pool race share"
-)
+_ENGLISH = (STOP_WORDS | VERBS | PASTS | ADVERBS | VAGUE) - get_words("english and more")
+_BREAKS = STOP_WORDS | VAGUE | ADVERBS | MODALS | PASTS | get_words("phrase breaks") | frozenset(WEEKDAYS)
+_NOUNS, _LINKS, _COUNTS = get_words("nouns"), get_words("phrase links"), get_words("numbers")
+_NOT_NOUNS = VERBS - _NOUNS
+_BEFORE_NOUN = get_words("before a noun")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,11 +105,9 @@ def _is_telling(plain: list[str], at: int, run: list[int]) -> bool:
     word = plain[at]
     if not word[0].isalnum() or word in _BREAKS:
         return False
-    if word == "type" and plain[at + 1 : at + 2] and plain[at + 1].isdigit():
-        return True
-    if word in VERBS:  # "a run" and "good coffee" are nouns, "I run" is not
-        return word in _NOUNS and at > 0 and (bool(run) or plain[at - 1] in ("a", "an", "the", "my", "our", "your"))
-    return not (word in ("hurts", "lasts", "goes", "does") or (word.endswith("s") and word[:-1] in VERBS - _NOUNS))
+    if word in VERBS:  # "a run" is a noun, "I run" is not
+        return word in _NOUNS and at > 0 and (bool(run) or plain[at - 1] in _BEFORE_NOUN)
+    return not (word.endswith("s") and (word[:-1] in _NOT_NOUNS or word[:-2] in _NOT_NOUNS))
 
 
 def _links(tokens: list[str], plain: list[str], at: int) -> bool:
@@ -137,20 +116,13 @@ def _links(tokens: list[str], plain: list[str], at: int) -> bool:
 
 
 def _build_phrase(tokens: list[str], plain: list[str], run: list[int]) -> tuple[str, bool, int] | None:
-    while run and plain[run[-1]] in _LINKS:
-        run = run[:-1]
-    run = run[: LONGEST + 1] if any(plain[at] in _LINKS for at in run) else run[:LONGEST]
+    run = run[: LONGEST + any(plain[at] in _LINKS for at in run)]
     while run and (plain[run[-1]] in _LINKS or plain[run[-1]] in _COUNTS or plain[run[-1]].endswith("ed")):
         run = run[:-1]
-    if len(run) > 1 and plain[run[0]].endswith("ed"):
-        did = plain[run[1]] in _LINKS and plain[run[0] - 1] in ("i", "we") and "if" not in plain
-        run = run if did else run[2 if plain[run[1]] in _LINKS else 1 :]
     text = " ".join(tokens[at] for at in run)
     if run == [0] and len(tokens) > 3:  # what begins a sentence alone tells little, and its capital nothing
         return None
     if len(text) < 3 or not any(character.isalpha() for character in text) or text.lower() in _COUNTS:
-        return None
-    if text[0].isdigit() and len(run) > 1 and plain[run[1]] in _LINKS:  # the end of a date or a number
         return None
     capital = any(tokens[at][0].isupper() and at > 0 for at in run)
     return text[:WIDEST], capital, len(run)

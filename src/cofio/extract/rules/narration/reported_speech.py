@@ -9,53 +9,22 @@ import re
 from datetime import datetime
 from functools import lru_cache
 
-from ..lexicon import ADVERBS, FOREIGN, MODALS, NOT_PAST, OTHERS, PARTICIPLES, PASTS, VERBS, parse_words
+from ..lexicon import ADVERBS, FOREIGN, MODALS, NOT_PAST, OTHERS, PARTICIPLES, PASTS, VERBS, get_pattern, get_words
 from ..messages.manner import strip_lead
 from ..messages.speakers import capitalize_name
 from .dates import add_dates
 
 LONGEST = 500
 
-_LEAD = re.compile(
-    r"(?:(?:(?:hi|hello|hey)(?: (?:there|all|everyone|everybody|team|folks|guys|again|(?-i:[A-Z][a-z][\w'-]*)))?"
-    r"|good (?:morning|afternoon|evening)|thanks|thank you|cool|great|nice|perfect|sure|yes|yeah|yep|yup|no|nope"
-    r"|nah|ok|okay|alright|right|of course|wait|no wait|hmm|hm|ah|oops|by the way|btw|actually|anyway|anyways"
-    r"|honestly|to be honest|tbh|fyi|for the record|for context|just so you know|sorry|my mistake|correction|update"
-    r"|oh|well|so|also|plus|look|listen|in fact|on another note|on a different note|new topic|different topic"
-    r"|unrelated|changing the subject|unfortunately|luckily|fortunately|sadly|i mean|i meant|i should say)(?:,|!|:"
-    r"|\.\.\.|…| -| –| —) ?|(?:sorry,? )?(?:i mean|i meant)(?: to say)?(?: that)? (?=i\b|i'|my )|(?:oh|well|so|also"
-    r"|and|but|plus|anyway|ok|okay|btw|actually|honestly|basically|so basically|fyi|yes|yeah|no) (?=(?:i|my)\b))",
-    re.IGNORECASE,
-)
-_WHEN = re.compile(
-    r"(?:(?:yesterday|today|tomorrow)(?: morning| afternoon| evening)?|tonight|(?:last|this|next"
-    r"|every) (?:\w+ )?(?:night|morning|afternoon|evening|week|weekend|month|year|spring|summer|autumn|fall|winter"
-    r"|\w{3,6}day)|these days|at (?:the moment|night|work|home)|in (?:the (?:morning|evening|summer|winter|past)"
-    r"|(?:\w+ )?(?:19|20)\d\d|spring|summer|autumn|winter)|on (?:weekdays|weekends|\w{3,6}days?)|since (?:19"
-    r"|20)\d\d|over the weekend|right now|nowadays|recently|lately|currently|sometimes|usually|originally"
-    r"|\w+ \w+ ago|a few \w+ ago|after (?:work|school|lunch|dinner)|for (?:breakfast|lunch|dinner|work"
-    r"|fun))(?:,)? (?=i\b)",
-    re.IGNORECASE,
-)
-_ASIDE = re.compile(r",? (?:by the way|btw|fyi|lol|haha|you know|tbh|of course|actually)$", re.IGNORECASE)
 _TAIL = re.compile(r"[\s!.…]*(?:[:;]-?[)DP(]|<3|[^\w\s.,;:!?\"'”’()\[\]/%$€£°+&*-])*[\s!.…]*$")
 _AFTER_FULL_STOP = re.compile("(?<=[。！？]) ")  # such a full stop has its space within
 _SPACE = re.compile(r"\s+")
-_UNCERTAIN = re.compile(
-    r":(?!\d)|[\"“”«»;()\[\]{}<>|=`…/?]|(?<!\*)\*\*?(?!\*)| [-–—] |—|\.\.|[a-z]{3}\. (?-i:[a-z])|, (?:right|no|huh|eh)$"
-    r"|,? (?:she|he|they|(?-i:[A-Z])\w+|my \w+) (?:said|says|wrote|writes|told me|replied|asked|claimed|claims)$",
-    re.IGNORECASE,
-)
+_UNCERTAIN = re.compile(r":(?!\d)|[\"“”«»;()\[\]{}<>|=`…/?]|(?<!\*)\*\*?(?!\*)| [-–—] |—|\.\.|(?<=[a-z]{3}\. )[a-z]")
 _EDGES = ".,!'"
-_CLOSED = parse_words(
-    "at in on to for with from as about by into near the a an my this that these those every each it them me all he "
-    "she his her its some many more no not one two three four five is are was were has had because when where which who"
-)
-_NOT_OWNED = parse_words("god goodness bad pleasure dear word oh friend friends apologies gosh lord life two")
-_JOINS = parse_words("and or but then plus nor yet so")
-_TELLS = parse_words("the a an there these those some most all every each both another")
-_FINITE = parse_words("is are was were has have had will would can could should must isn't aren't wasn't weren't won't")
-_SPEAKER = parse_words("i i'm i've i'd i'll im ive my me mine myself")
+_CLOSED, _NOT_OWNED, _JOINS = get_words("closed"), get_words("not owned"), get_words("joins")
+_FINITE, _SPEAKER = get_words("finite"), get_words("speaker")
+_THEY, _ALSO_VERBS = get_words("they"), get_words("same in the past")
+_CHANGED = dict(each.split("=") for each in get_words("third person"))
 
 
 @lru_cache(maxsize=2048)
@@ -63,13 +32,13 @@ def extract_core(sentence: str) -> str:
     """A sentence less what only opens or closes it: "Actually," or "by the way", marks of joy, the final stop."""
     text = strip_lead(_SPACE.sub(" ", sentence[:2000]).replace("’", "'").strip())
     for _ in range(4):
-        lead = _LEAD.match(text)
+        lead = get_pattern("opener").match(text)
         if lead is None or lead.end() == len(text):
             break
         text = strip_lead(text[lead.end() :].lstrip())
     tail = _TAIL.search(text, max(0, len(text) - 30))
     text = text[: tail.start()] if tail else text
-    aside = _ASIDE.search(text, max(0, len(text) - 20))
+    aside = get_pattern("aside").search(text, max(0, len(text) - 20))
     return text[: aside.start()] if aside else text
 
 
@@ -78,7 +47,7 @@ def report(sentence: str, name: str, said_at: datetime, others: frozenset[str] =
 
     `others` are the names of those who may be spoken to.
     """
-    turned = to_third_person(sentence, name, others) or _report_that(sentence, name)
+    turned = to_third_person(sentence, name, others)
     return shorten(add_dates(turned, said_at, tense_of=sentence)) if turned else quote(sentence, name, said_at)
 
 
@@ -108,9 +77,9 @@ def shorten(text: str, longest: int = LONGEST) -> str:
 def to_third_person(sentence: str, name: str, others: frozenset[str] = frozenset()) -> str | None:
     """A statement about its speaker in the third person, or None unless its grammar is certain."""
     text = extract_core(sentence)
-    if len(text) > LONGEST or _UNCERTAIN.search(text):
+    if len(text) > LONGEST or _UNCERTAIN.search(text) or get_pattern("says who").search(text, max(0, len(text) - 60)):
         return None
-    when = _WHEN.match(text)
+    when = get_pattern("time opener").match(text)
     opener, rest = (text[: when.end()], text[when.end() :]) if when else ("", text)
     words = rest.split(" ")
     plain = [word.strip(_EDGES).lower() for word in words]
@@ -122,7 +91,7 @@ def to_third_person(sentence: str, name: str, others: frozenset[str] = frozenset
     if not _SPEAKER & set(plain[1:]) <= {"my", "me", "myself"}:
         return None
     turned = _inflect_verb(plain)
-    if turned is None or {"they", "them", "their", "theirs"} & set(plain):
+    if turned is None or not _THEY.isdisjoint(plain):
         return None
     verb, after = turned
     if words[after - 1][-1:] == "," and after < len(words):  # "I am, however, …"
@@ -137,13 +106,13 @@ def to_third_person(sentence: str, name: str, others: frozenset[str] = frozenset
 
 
 def is_certain(sentence: str) -> bool:
-    """Whether a sentence can be told in the third person, or as something that is so."""
-    return to_third_person(sentence, "They") is not None or _report_that(sentence, "They") is not None
+    """Whether a sentence can be told in the third person."""
+    return to_third_person(sentence, "They") is not None
 
 
 def strip_time(text: str) -> str:
     """A sentence less the time that it begins with: "Two years ago I moved" becomes "I moved"."""
-    return text[when.end() :] if (when := _WHEN.match(text)) else text
+    return text[when.end() :] if (when := get_pattern("time opener").match(text)) else text
 
 
 def _addresses_someone(words: list[str], others: frozenset[str]) -> bool:
@@ -181,7 +150,7 @@ def _has_finite_verb(plain: list[str]) -> bool:
         word in _FINITE or word in PASTS or word.endswith("'s") or word in MODALS
         or (word.endswith("s") and (word[:-1] in VERBS or word[:-2] in VERBS or f"{word[:-3]}y" in VERBS))
         or (word.endswith("ed") and word not in NOT_PAST)
-        or word in ("doesn't", "hasn't", "lasts", "hurts", "costs", "lets", "puts", "sets", "reads", "cuts", "hits")
+        or word[:-1] in _ALSO_VERBS
         for word in plain[2:]
     )  # fmt: skip
 
@@ -206,21 +175,16 @@ def _inflect_verb(plain: list[str]) -> tuple[str, int] | None:
     if first != "i":
         return None
     same = verb in PASTS or verb in MODALS or (verb.endswith("ed") and len(verb) > 3 and verb not in NOT_PAST)
-    changed = {"am": "is", "have": "has", "do": "does", "don't": "doesn't", "dont": "doesn't", "haven't": "hasn't"}
     if same:
         return verb, at + 1
-    if verb in changed:
-        return changed[verb], at + 1
+    if verb in _CHANGED:
+        return _CHANGED[verb], at + 1
     return (_add_s(verb), at + 1) if verb in VERBS else None
 
 
 def _expand_contraction(verb: str) -> tuple[str, int] | None:
     """What the 'd of "I'd" is short for."""
-    if (
-        verb == "better"
-        or verb in PARTICIPLES - {"become", "come", "put", "read", "run", "set", "hurt"}
-        or verb.endswith("ed")
-    ):
+    if verb == "better" or verb in PARTICIPLES - VERBS - _ALSO_VERBS or verb.endswith("ed"):
         return "had", 1
     return ("would", 1) if verb in VERBS or verb in ("be", "rather", "have") else None
 
@@ -247,7 +211,7 @@ def _may_go_on(words: list[str], plain: list[str], start: int) -> bool:
         word = plain[following]
         if words[following][:1].isupper() or not word.isalpha() or word.endswith("ing"):
             continue
-        if word in VERBS or word in ("am", "have", "do", "put", "set", "read", "cut", "hit", "let"):
+        if word in VERBS or word in _CHANGED or word in _ALSO_VERBS:
             return True
         closed = word in _CLOSED or word.endswith(("ed", "s")) or word in PASTS or word in MODALS
         ends = following + 1 == len(plain) or words[following].endswith(",") or plain[following + 1] in _JOINS
@@ -263,17 +227,3 @@ def _turn_pronouns(words: list[str], name: str, owner: str) -> list[str]:
         word if (plain := word.strip(_EDGES)).lower() not in turned else word.replace(plain, turned[plain.lower()])
         for word in words
     ]
-
-
-def _report_that(sentence: str, name: str) -> str | None:
-    """A plain statement about something else: "Ana said that the meeting is on Friday." """
-    text = extract_core(sentence)
-    if len(text) > 300 or _UNCERTAIN.search(text):
-        return None
-    words = text.split(" ")
-    plain = [word.strip(_EDGES).lower() for word in words]
-    if plain[0] not in _TELLS or not _FINITE & set(plain[1:]) or FOREIGN & set(words):
-        return None
-    if (OTHERS | _SPEAKER | {"he", "she", "they", "it", "this", "that", "him", "her", "them"}) & set(plain):
-        return None
-    return f"{capitalize_name(name)} said that {words[0].lower()} {' '.join(words[1:])}."
