@@ -47,7 +47,7 @@ class MemoryHit:
     record: Record
     score: float
     facts: list[Hit] = field(default_factory=list)
-    """May have among them the message of the user that it was found by, if no fact tells all of it."""
+    """The last of them may be the message of the user that it was found by, if facts do not tell all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def search_episodes(engine: Engine, home: Scope, query: MemoryQuery) -> Answer:
         found = [hit for place, hit in enumerate(found) if place < BESIDE or hit.score >= least]
         _add_facts(engine, home, found[:BESIDE], near)
         for hit in found[:BESIDE]:
-            _add_message(home.names[-1], hit, near[hit.record.id])
+            _add_message(home.names[-1], hit, near[hit.record.id], records)
     return Answer(found, page.degraded, bool(page.near))
 
 
@@ -120,18 +120,17 @@ def _add_facts(engine: Engine, home: Scope, episodes: Sequence[MemoryHit], group
             each.facts += [Hit(record=fact, score=0.0, why=Why()) for fact in others[: EACH - len(each.facts)]]
 
 
-def _add_message(user: str, episode: MemoryHit, hits: Sequence[Hit]) -> None:
-    """Show with an episode the message of the user that it was found by, if it says more than the facts do.
+def _add_message(user: str, episode: MemoryHit, hits: Sequence[Hit], records: Mapping[str, Record]) -> None:
+    """Show with an episode, after its facts, the message of the user that it was found by, if it says more than they do.
 
     Not every clause becomes a fact, and what was asked for may stand in one that did not.
     """
     message = next((hit for hit in hits if hit.record.kind is Kind.TURN and _is_by(hit.record, user)), None)
-    if message is None or len(message.record.text) > MESSAGE:
+    if message is None or not episode.facts or len(message.record.text) > MESSAGE:
         return
     told = {word for fact in episode.facts for word in split_words(fact.record.text)}
     if set(split_query(message.record.text)) - told:
-        place = sum(fact.score >= message.score for fact in episode.facts)
-        episode.facts.insert(place, message)
+        episode.facts.append(_name_successor(message, records))
 
 
 def _is_by(record: Record, user: str) -> bool:
