@@ -47,7 +47,7 @@ class MemoryHit:
     record: Record
     score: float
     facts: list[Hit] = field(default_factory=list)
-    """The last of them may be the message of the user that it was found by, if facts do not tell all of it."""
+    """May have among them the message of the user that it was found by, if facts do not tell all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def _add_facts(engine: Engine, home: Scope, episodes: Sequence[MemoryHit], group
 
 
 def _add_message(user: str, episode: MemoryHit, hits: Sequence[Hit], records: Mapping[str, Record]) -> None:
-    """Show with an episode, after its facts, the message of the user that it was found by, if it says more than they do.
+    """Show with an episode, among its facts, the message of the user that it was found by, if it says more than they do.
 
     Not every clause becomes a fact, and what was asked for may stand in one that did not.
     """
@@ -130,7 +130,8 @@ def _add_message(user: str, episode: MemoryHit, hits: Sequence[Hit], records: Ma
         return
     told = {word for fact in episode.facts for word in split_words(fact.record.text)}
     if set(split_query(message.record.text)) - told:
-        episode.facts.append(_name_successor(message, records))
+        place = sum(fact.score >= message.score for fact in episode.facts)
+        episode.facts.insert(place, _name_successor(message, records))
 
 
 def _is_by(record: Record, user: str) -> bool:
