@@ -77,9 +77,11 @@ def test_of_many_questions_most_are_known_and_no_english_one_is_mistaken() -> No
 @pytest.mark.parametrize(
     ("question", "words"),
     [
-        ("Nimmt er noch Ramipril?", ("nimmt", "ramipril")), ("An welchem Tag spielt er Skat?", ("tag", "spielt", "skat")),
+        ("Nimmt er noch Ramipril?", ("nimmt", "ramipril")),
+        ("An welchem Tag spielt er Skat?", ("tag", "spielt", "skat")),
         ("¿Qué coche tiene?", ("coch",)), ("Où habite ma sœur maintenant ?", ("habit", "sœur")),
-        ("Waar werkt hij nu?", ("werkt",)), ("Quem é a irmã dela?", ("irma",)), ("com port do driver", ("com", "port", "driver")),
+        ("Waar werkt hij nu?", ("werkt",)), ("Quem é a irmã dela?", ("irma",)),
+        ("com port do driver", ("com", "port", "driver")),
         ("die hard war movie", ("die", "hard", "war", "movi")), ("los angeles hotels", ("los", "angel", "hotel")),
     ],
 )  # fmt: skip

@@ -121,7 +121,7 @@ def _add_facts(engine: Engine, home: Scope, episodes: Sequence[MemoryHit], group
 
 
 def _add_message(user: str, episode: MemoryHit, hits: Sequence[Hit], records: Mapping[str, Record]) -> None:
-    """Show with an episode, among its facts, the message of the user that it was found by, if it says more than they do.
+    """Show among an episode's facts the message of the user that it was found by, if it says more than they do.
 
     Not every clause becomes a fact, and what was asked for may stand in one that did not.
     """

@@ -41,8 +41,8 @@ _PAST = re.compile(
 )
 _PAST_TENSE = re.compile(
     r"\b(?:did|didn['’]t|was|wasn['’]t|were|weren['’]t|had|could|couldn['’]t|ago|yesterday|happened|became|"
-    r"(?:who|what|which \w+) (?:\w{2,}ed|beat|bought|came|gave|got|left|lost|made|met|paid|said|sold|told|took|went|won|"
-    r"wrote)|war|waren|hatten?|wurden?|gestern|era|eran|fue|fueron|tenía|había|hizo|ayer|était|étaient|avait)\b",
+    r"(?:who|what|which \w+) (?:\w{2,}ed|beat|bought|came|gave|got|left|lost|made|met|paid|said|sold|told|took|went|"
+    r"won|wrote)|war|waren|hatten?|wurden?|gestern|era|eran|fue|fueron|tenía|había|hizo|ayer|était|étaient|avait)\b",
     re.IGNORECASE,
 )
 _NOW = re.compile(

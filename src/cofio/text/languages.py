@@ -89,7 +89,9 @@ _ENGLISH = frozenset(
 """Words without which an English question hardly gets by, some of which other languages have, too."""
 _LANGUAGES = {language: frozenset(words.split()) for language, words in _SMALL_WORDS.items()}
 _QUESTIONS = {language: frozenset(words.split()) for language, words in _QUESTION_WORDS.items()}
-_AMBIGUOUS = frozenset("com con das des die do dos est las les los mit par per pour son sur van war".split())
+_AMBIGUOUS = frozenset(
+    re.findall(r"\w+", "com con das des die do dos est las les los mit par per pour son sur van war")
+)
 """Signs of a language that are English words or names as well: alone they do not make a question one of it."""
 _STOP_WORDS = {
     language: small | _QUESTIONS[language] | frozenset(_MORE_WORDS[language].split())
