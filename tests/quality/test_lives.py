@@ -15,7 +15,7 @@ from cofio import Engine, Settings
 from cofio.config.address import StoreAddress
 from cofio.conversations.projects import Project
 from cofio.conversations.retrieval import MemoryQuery, search_episodes
-from cofio.values.records import Kind
+from cofio.values.records import Json, Kind
 
 SOME = ("tess", "yuki", "priya", "walter")
 """Two lives of each half: all would take a minute."""
@@ -53,7 +53,7 @@ def test_an_episode_shows_the_message_that_says_more_than_its_facts(store: Store
     said = "the fabia is dead. gearbox. we bought an enyaq, electric, used"
     with Engine.open(store, settings=Settings(background=False, models=str(models), sync="normal")) as memory:
         episode = memory.write(home, kind=Kind.EPISODE, title="The car", text=f'Hugo said: "{said}".')
-        data = {"message_id": "m1", "sender_id": "hugo", "role": "user"}
+        data: Json = {"message_id": "m1", "sender_id": "hugo", "role": "user"}
         memory.write(home, kind=Kind.TURN, text=said, author="Hugo", data=data, parent=episode.id, position=1)
         memory.write(home, kind=Kind.FACT, text="Hugo said that the fabia is dead.", author="Hugo", parent=episode.id)
         memory.settle()

@@ -91,8 +91,8 @@ def search_episodes(engine: Engine, home: Scope, query: MemoryQuery) -> Answer:
         least = FURTHER * settings.floor
         found = [hit for place, hit in enumerate(found) if place < BESIDE or hit.score >= least]
         _add_facts(engine, home, found[:BESIDE], near)
-        for hit in found[:BESIDE]:
-            _add_message(home.names[-1], hit, near[hit.record.id], records)
+        for first in found[:BESIDE]:
+            _add_message(home.names[-1], first, near[first.record.id], records)
     return Answer(found, page.degraded, bool(page.near))
 
 
