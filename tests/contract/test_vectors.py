@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cofio import Draft, Engine, Invalid, Page, Query, Record, Scope, Settings
+from cofio import Draft, Engine, Invalid, Kind, Page, Query, Record, Scope, Settings
 from cofio.embed.hashed import HashedEmbedder
 from cofio.embed.remote import Remote
 
@@ -46,6 +46,14 @@ def test_a_record_is_found_by_a_text_of_like_meaning(memory: Engine, remember: C
     assert hits.searched.keyword == 0
     assert hits.cut == 1
     assert hits.degraded is None
+
+
+def test_settling_once_embeds_everything_though_much_of_it_has_nothing_to_embed(memory: Engine) -> None:
+    note, state = Draft(scope=DEMO, text="a kayak"), Draft(scope=DEMO, kind=Kind.LEDGER, text="of no search")
+    memory.write_many([note, *(each for _ in range(20) for each in (state, note, state))])
+    assert memory.settle() == 21
+    assert memory.stats().waiting_for_vectors == 0
+    assert memory.settle() == 0
 
 
 @pytest.mark.parametrize("kind", [list, tuple, np.asarray, lambda vector: np.asarray(vector) * 100])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 
 import pytest
@@ -74,15 +75,17 @@ COFFEE, RENT = bytes([0x17] * 32), bytes([0x91] * 32)  # the codes of a token of
 DAY = 24 * 3600 * 1_000_000
 
 
-def arrange_lives(query: str, *said: tuple[str, int, bytes], author: str = "Tess") -> tuple[list[int], dict[int, int]]:
+def arrange_lives(
+    query: str, *said: tuple[str, int, bytes], totals: Sequence[float] = ()
+) -> tuple[list[int], dict[int, int]]:
     """The order of turns that come best first, each with its text, its day and codes, and a session for each day."""
     candidates = [
-        Candidate(row=at, id=f"r{at}", parent=f"s{day}", position=at, author=author, created_at=day * DAY)
+        Candidate(row=at, id=f"r{at}", parent=f"s{day}", position=at, author="Tess", created_at=day * DAY)
         for at, (_, day, _) in enumerate(said)
     ]
     contents = {at: Content(text, day * DAY, codes) for at, (text, day, codes) in enumerate(said)}
-    totals = [1.0 - 0.1 * at for at in range(len(said))]
-    return order_current(list(range(len(said))), totals, query, candidates, contents)
+    reached = totals or [1.0 - 0.1 * at for at in range(len(said))]
+    return order_current(list(range(len(said))), reached, query, candidates, contents)
 
 
 FIVE = ("five coffees a day", 1, COFFEE)
@@ -98,6 +101,13 @@ def test_what_a_user_said_last_on_a_subject_comes_first_though_in_other_words() 
 def test_who_asks_for_the_past_of_a_life_gets_the_oldest_first_and_is_told_that_there_is_a_newer() -> None:
     assert arrange_lives("how much coffee did she use to drink", ONE, FLAT, FIVE) == ([2, 0, 1], {2: 0})
     assert arrange_lives("what coffee did she drink", ONE, FIVE) == ([0, 1], {1: 0})
+
+
+def test_the_last_of_many_comes_first_only_if_it_answers_about_as_well() -> None:
+    lake = ("coffee at the lake", 3, COFFEE)
+    assert arrange_lives("how much coffee does she drink", FIVE, ONE, lake, totals=[1.0, 0.95, 0.42])[0] == [1, 0, 2]
+    assert arrange_lives("how much coffee does she drink", FIVE, ONE, lake, totals=[1.0, 0.95, 0.9])[0] == [2, 0, 1]
+    assert arrange_lives("how much coffee does she drink", FIVE, lake, totals=[1.0, 0.3])[0] == [0, 1]
 
 
 def test_a_sitting_a_question_and_another_speaker_correct_nobody() -> None:
@@ -118,6 +128,8 @@ def test_what_shares_no_word_comes_first_and_is_not_said_to_take_a_place() -> No
     [
         ("where does she work", True), ("where did she work", False), ("where is he now, he was in Oslo", True),
         ("what was her rent before", False), ("what happened in May 2021", False), ("her rent", True),
+        ("how old is her daughter", True), ("why could he not run", False), ("who won the race", False),
+        ("wo wohnt sie jetzt", True), ("wo war sie", False), ("¿dónde vivía antes?", False),
     ],
 )  # fmt: skip
 def test_a_question_about_the_present_is_recognised(query: str, present: bool) -> None:

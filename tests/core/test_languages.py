@@ -8,7 +8,8 @@ import pytest
 from cofio import Engine, Query, Settings
 from cofio.config.address import StoreAddress
 from cofio.engine.language_hint import HINT
-from cofio.text.languages import is_not_english
+from cofio.text.languages import find_stop_words, is_not_english
+from cofio.text.tokenizer import split_query
 from cofio.values.records import Scope
 
 PAIRS: list[dict[str, str]] = json.loads(
@@ -71,6 +72,25 @@ def test_of_many_questions_most_are_known_and_no_english_one_is_mistaken() -> No
         known = sum(is_not_english(pair[language]) for pair in PAIRS)
         assert known >= 0.75 * len(PAIRS), language
     assert not [text for pair in PAIRS for text in (pair["note"], pair["en"]) if is_not_english(text)]
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("Nimmt er noch Ramipril?", ("nimmt", "ramipril")),
+        ("An welchem Tag spielt er Skat?", ("tag", "spielt", "skat")),
+        ("¿Qué coche tiene?", ("coch",)), ("Où habite ma sœur maintenant ?", ("habit", "sœur")),
+        ("Waar werkt hij nu?", ("werkt",)), ("Quem é a irmã dela?", ("irma",)),
+        ("com port do driver", ("com", "port", "driver")),
+        ("die hard war movie", ("die", "hard", "war", "movi")), ("los angeles hotels", ("los", "angel", "hotel")),
+    ],
+)  # fmt: skip
+def test_small_words_of_another_language_are_not_looked_for(question: str, words: tuple[str, ...]) -> None:
+    assert split_query(question) == words
+
+
+def test_no_english_question_loses_words_to_another_language() -> None:
+    assert not [text for pair in PAIRS for text in (pair["note"], pair["en"]) if find_stop_words(text)]
 
 
 def test_a_question_that_the_model_cannot_know_says_what_helps(store: StoreAddress, models: Path) -> None:

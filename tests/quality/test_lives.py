@@ -11,6 +11,14 @@ from pathlib import Path
 import pytest
 from benchmarks.currency import DATA, HALVES, NONE, Verdict, load, measure
 
+from cofio import Engine, Settings
+from cofio.config.address import StoreAddress
+from cofio.conversations.projects import Project
+from cofio.conversations.retrieval import MemoryQuery, search_episodes
+from cofio.values.records import Json, Kind
+
+SOME = ("tess", "yuki", "priya", "walter")
+"""Two lives of each half: all would take a minute."""
 FIRST = {"development": 0.70, "held back": 0.43}
 AMONG_THREE = {"development": 0.86, "held back": 0.70}
 MOST_STALE = {"development": 0.12, "held back": 0.14}
@@ -21,7 +29,7 @@ REFUSED, UNSURE = 0.8, 0.3
 @pytest.fixture(scope="module")
 def verdicts(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Sequence[Verdict]:
     """What came of each question."""
-    return measure(load(DATA), tmp_path_factory.mktemp("lives") / "store")
+    return measure([life for life in load(DATA) if life.user in SOME], tmp_path_factory.mktemp("lives") / "store")
 
 
 def _share(cases: Sequence[bool]) -> float:
@@ -38,3 +46,23 @@ def test_what_holds_now_comes_first_and_what_nobody_said_is_refused(verdicts: Se
     assert _share([each.is_stale for each in answerable]) <= MOST_STALE[half]
     assert _share([each.is_refused for each in own if each.question.kind == NONE]) >= REFUSED
     assert _share([each.is_refused for each in right]) <= UNSURE
+
+
+def test_an_episode_shows_the_message_that_says_more_than_its_facts(store: StoreAddress, models: Path) -> None:
+    home = Project().owner("user", "hugo")
+    said = "the fabia is dead. gearbox. we bought an enyaq, electric, used"
+    with Engine.open(store, settings=Settings(background=False, models=str(models), sync="normal")) as memory:
+        episode = memory.write(home, kind=Kind.EPISODE, title="The car", text=f'Hugo said: "{said}".')
+        data: Json = {"message_id": "m1", "sender_id": "hugo", "role": "user"}
+        memory.write(home, kind=Kind.TURN, text=said, author="Hugo", data=data, parent=episode.id, position=1)
+        memory.write(home, kind=Kind.FACT, text="Hugo said that the fabia is dead.", author="Hugo", parent=episode.id)
+        memory.settle()
+        query = MemoryQuery(text="What was wrong with the Fabia?", limit=5, floor=None)
+        (found,) = search_episodes(memory, home, query).hits
+        assert sorted(hit.record.kind for hit in found.facts) == [Kind.FACT, Kind.TURN]
+        memory.write(
+            home, kind=Kind.FACT, text=f'Hugo said: "{said}".', author="Hugo", parent=episode.id
+        )  # now a fact tells all of it
+        memory.settle()
+        (found,) = search_episodes(memory, home, query).hits
+        assert {hit.record.kind for hit in found.facts} == {Kind.FACT}

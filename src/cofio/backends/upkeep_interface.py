@@ -77,10 +77,6 @@ class EmbedBatch(Protocol):
     def texts(self) -> Sequence[str]:
         """The texts to embed, of those of the records that have one."""
 
-    @property
-    def records(self) -> int:
-        """How many records need no vector any more once this batch is stored; some have no text."""
-
     def store(self, vectors: Vector | None, codes: Sequence[bytes] | None = None) -> None:
         """Store a vector for each of the texts, but not for records whose text changed meanwhile.
 

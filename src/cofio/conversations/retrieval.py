@@ -10,6 +10,7 @@ from ..engine.calibration import estimate_whole
 from ..engine.engine import Engine
 from ..engine.ranking import is_about_asker
 from ..engine.search import FURTHER
+from ..text.tokenizer import split_query, split_words
 from ..values.query import MAX_LIST, AllOf, Filter, Hit, Mode, Page, Query, Where, Why
 from ..values.records import Kind, Record, Scope
 from .message_records import fields
@@ -21,6 +22,7 @@ FACT_FLOOR = 0.25  # the relevance that a fact needs to be shown with its episod
 PART_FLOOR = 0.1  # of the store's floor: what a message or a fact must reach to speak for its episode
 FEW_FACTS = 3  # below which an episode shows those beside what it was found by, too
 BESIDE = 3  # episodes that are given where the first answers, however likely the others are
+MESSAGE = 600  # characters of the longest message that is shown with its episode: a longer one is what facts are for
 AT_ONCE = 150  # sessions that are named in one filter
 
 
@@ -45,6 +47,7 @@ class MemoryHit:
     record: Record
     score: float
     facts: list[Hit] = field(default_factory=list)
+    """May have among them the message of the user that it was found by, if facts do not tell all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +91,8 @@ def search_episodes(engine: Engine, home: Scope, query: MemoryQuery) -> Answer:
         least = FURTHER * settings.floor
         found = [hit for place, hit in enumerate(found) if place < BESIDE or hit.score >= least]
         _add_facts(engine, home, found[:BESIDE], near)
+        for first in found[:BESIDE]:
+            _add_message(home.names[-1], first, near[first.record.id], records)
     return Answer(found, page.degraded, bool(page.near))
 
 
@@ -113,6 +118,25 @@ def _add_facts(engine: Engine, home: Scope, episodes: Sequence[MemoryHit], group
             others = [fact for fact in facts if fact.parent == each.record.id and fact.id not in shown]
             others.sort(key=lambda fact: abs(fact.created_at - anchor.record.created_at))
             each.facts += [Hit(record=fact, score=0.0, why=Why()) for fact in others[: EACH - len(each.facts)]]
+
+
+def _add_message(user: str, episode: MemoryHit, hits: Sequence[Hit], records: Mapping[str, Record]) -> None:
+    """Show among an episode's facts the message of the user that it was found by, if it says more than they do.
+
+    Not every clause becomes a fact, and what was asked for may stand in one that did not.
+    """
+    message = next((hit for hit in hits if hit.record.kind is Kind.TURN and _is_by(hit.record, user)), None)
+    if message is None or not episode.facts or len(message.record.text) > MESSAGE:
+        return
+    told = {word for fact in episode.facts for word in split_words(fact.record.text)}
+    if set(split_query(message.record.text)) - told:
+        place = sum(fact.score >= message.score for fact in episode.facts)
+        episode.facts.insert(place, _name_successor(message, records))
+
+
+def _is_by(record: Record, user: str) -> bool:
+    data = fields(record)
+    return data.get("sender_id") == user and data.get("role") == "user"
 
 
 def search_agent(engine: Engine, home: Scope, kind: Kind, query: MemoryQuery) -> Answer:

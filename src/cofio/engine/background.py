@@ -108,15 +108,15 @@ class BackgroundWork:
         while not self._stop.is_set():
             self._stand_back()
             task = Index(limit=WORDS_BATCH, embedder=embedder.id if embedder else None, count_waiting=not is_counted)
-            done, made = self._backend.upkeep(task), 0
+            done, made = self._backend.upkeep(task), None
             if left is None or not is_counted:
                 # No further than what there is to begin with: a store that is written to all the time has no end.
                 left = embedded + done.waiting if left is None else min(left, embedded + done.waiting)
                 is_counted = True
             if embedder is not None and embedded < left and not done.busy and not done.more:
                 made = self._embed(embedder)
-                is_counted = made > 0  # else others have embedded the rest, or are at it
-            indexed, embedded = indexed + done.done, embedded + made
+                is_counted = made is not None  # else others have embedded the rest, or are at it
+            indexed, embedded = indexed + done.done, embedded + (made or 0)
             if done.busy or not is_counted:
                 if not wait or time.monotonic() > until or self._stop.wait(0.05):
                     break
@@ -124,7 +124,7 @@ class BackgroundWork:
             until = time.monotonic() + BUSY_PATIENCE
             if progress:
                 progress(*("words", indexed, 0) if done.more or not left else ("vectors", embedded, left))
-            if not done.more and not made:
+            if not done.more and made is None:
                 break
         return embedded
 
@@ -135,16 +135,16 @@ class BackgroundWork:
             while self._sharing.is_busy() and time.monotonic() < until and not self._stop.wait(SHORT):
                 pass
 
-    def _embed(self, embedder: Embedder) -> int:
-        """Make the next few vectors; how many records were seen to, 0 when none could be claimed."""
+    def _embed(self, embedder: Embedder) -> int | None:
+        """Make the next few vectors; how many, some records having nothing to embed, or None where none are claimed."""
         with self._backend.claim(embedder.id, EMBED_BATCH) as batch:
             if batch is None:
-                return 0
+                return None
             if batch.texts:
                 batch.store(*embed_with_codes(embedder, batch.texts, token_codes=self._token_codes))
             else:
                 batch.store(None)
-            return max(1, batch.records)
+            return len(batch.texts)
 
     def _add_codes(self, progress: Progress | None, is_wanted: Callable[[], bool]) -> None:
         """Make token codes for the vectors that have none, as those of an older version, until all have.

@@ -22,21 +22,34 @@ COMPARED = 30  # of the first ones, which are compared with each other
 ALIKE = 0.5  # the share of their words in common that makes two texts speak of the same
 CLOSE = 0.7  # the least of one's total that another must have to say the same
 FEWEST = 2  # words that two texts must have in common
-SUBJECT = 0.4
-"""How near two turns must be, by the mean of their tokens' codes, to be about one subject. On the lives of
-`benchmarks.currency`, .3 and .5 are worse by 3 and 9 points."""
-WITHIN = 0.5
+TOLD = 48  # of the first ones, which are looked at for what a user said last
+ABOUT = 0.1
+"""How near two turns must be to be about one subject, by the mean of their tokens' codes, less half of what all turns
+have in common, such as their language. On lives of `benchmarks.currency`, .15 and .2 are worse by 2 and 4 points, and
+the codes as they are, at .3 or .4, by 3 and 4."""
+COMMON, FEW = 0.5, 8  # the share of what is common that is left out; the mean of few turns is rather these turns
+LEAST = 0.4
 """The least of the best one's total that a newer turn on its subject must have to come before it."""
+SUBJECT, WITHIN = 0.4, 0.5
+"""The same for what is said to have taken the place of another, which has to be surer: by the codes as they are."""
 _TELLERS = frozenset(split_words("said asked told"))  # how facts begin, whatever they are about
 _PAST = re.compile(
     r"\b(?:used? to|formerly|previous(?:ly)?|in the past|back then|at first|original(?:ly)?|initial(?:ly)?|earlier|"
-    r"before|old(?:er|est)?|history|over time|changed?|long ago|no longer|once|first time)\b",
+    r"before|(?<!how )old(?:er|est)?|history|over time|changed?|long ago|no longer|once|first time|"
+    r"früher|vorher|damals|zuerst|ursprünglich|antes|anteriormente|al principio|avant|autrefois|auparavant)\b",
     re.IGNORECASE,
 )
 _PAST_TENSE = re.compile(
-    r"\b(?:did|didn['’]t|was|wasn['’]t|were|weren['’]t|had|ago|yesterday|happened)\b", re.IGNORECASE
+    r"\b(?:did|didn['’]t|was|wasn['’]t|were|weren['’]t|had|could|couldn['’]t|ago|yesterday|happened|became|"
+    r"(?:who|what|which \w+) (?:\w{2,}ed|beat|bought|came|gave|got|left|lost|made|met|paid|said|sold|told|took|went|"
+    r"won|wrote)|war|waren|hatten?|wurden?|gestern|era|eran|fue|fueron|tenía|había|hizo|ayer|était|étaient|avait)\b",
+    re.IGNORECASE,
 )
-_NOW = re.compile(r"\b(?:now|current(?:ly)?|today|at present|these days|nowadays|latest|still)\b", re.IGNORECASE)
+_NOW = re.compile(
+    r"\b(?:now|current(?:ly)?|today|at present|at the moment|these days|nowadays|latest|still|"
+    r"jetzt|heute|inzwischen|derzeit|momentan|noch|ahora|actualmente|hoy|todavía|maintenant|actuellement|encore)\b",
+    re.IGNORECASE,
+)
 
 
 def asks_for_past(query: str) -> bool:
@@ -113,39 +126,54 @@ def order_current(
     candidates: Sequence[Candidate],
     contents: Mapping[int, Content],
 ) -> tuple[list[int], dict[int, int]]:
-    """Return an order in which the newest turn on the subject of the best one comes first, or if the past is asked for
-    the oldest; and for those that a newer turn has taken the place of, which one that is.
+    """Return an order in which what a user said last on the subject of the best one comes first, or if the past is
+    asked for what they said first; and for those that a newer turn has taken the place of, which one that is.
 
     Only what the same author said in another session counts, as a statement: what comes later in one sitting goes on
     with it, and does not correct it.
     """
-    told = [at for at in order[:COMPARED] if candidates[at].parent is not None]
+    told = [at for at in order[:TOLD] if candidates[at].parent is not None]
     best = next((at for at in told if _states(contents[candidates[at].row])), None)
     if best is None:
         return order, {}
-    own, least = candidates[best], WITHIN * totals[best]
-    others = [
-        at
-        for at in told
-        if totals[at] >= least
-        and (other := candidates[at]).parent != own.parent
-        and other.author == own.author
-        and _states(contents[other.row])
-    ]
+    own, least = candidates[best], LEAST * totals[best]
+    stated = [at for at in told if candidates[at].author == own.author and _states(contents[candidates[at].row])]
+    others = [at for at in stated if totals[at] >= least and candidates[at].parent != own.parent]
     if not others:
         return order, {}
-    near = _measure_nearness([contents[candidates[at].row].codes or b"" for at in (best, *others)])
-    same = [best, *(at for at, nearness in zip(others, near, strict=True) if nearness >= SUBJECT)]
-    if len(same) < 2:
-        return order, {}
+    plain, centred = _measure_nearness([contents[candidates[at].row].codes or b"" for at in stated])
+    near, nearer = dict(zip(stated, centred, strict=True)), dict(zip(stated, plain, strict=True))
+    same = [best, *(at for at in others if nearer[at] >= SUBJECT and totals[at] >= WITHIN * totals[best])]
     newest = max(same, key=lambda at: (candidates[at].created_at, candidates[at].position is None))  # facts say it best
     successors = _find_successors(same, newest, frozenset(split_words(query)), candidates, contents)
-    first = best
-    if asks_for_past(query):
-        first = min(same, key=lambda at: candidates[at].created_at)
-    elif asks_for_present(query):
-        first = newest
+    first = _choose_first([best, *(at for at in others if near[at] >= ABOUT)], totals, query, candidates)
     return ([first, *(at for at in order if at != first)] if first != best else order), successors
+
+
+def _choose_first(same: Sequence[int], totals: Sequence[float], query: str, candidates: Sequence[Candidate]) -> int:
+    """Return which of those on one subject comes first; their best one is the first of them.
+
+    What was said last holds, but the last of many is often about something else: so how well each answers counts as
+    much as how many sessions came after it.
+    """
+    best = same[0]
+    if asks_for_past(query):
+        return min(same, key=lambda at: candidates[at].created_at)
+    if not asks_for_present(query) or totals[best] <= 0:
+        return best
+    began: dict[str | None, int] = {}
+    for at in same:
+        each = candidates[at]
+        began[each.parent] = min(began.get(each.parent, each.created_at), each.created_at)
+    age = {parent: number for number, parent in enumerate(sorted(began, key=began.__getitem__))}
+    last = max(1, len(age) - 1)
+    return max(
+        same,
+        key=lambda at: (
+            totals[at] / totals[best] + age[candidates[at].parent] / last,
+            candidates[at].position is None,  # facts say it best
+        ),
+    )
 
 
 def name_successors(
@@ -186,14 +214,19 @@ def _find_successors(
     return successors
 
 
-def _measure_nearness(codes: Sequence[bytes]) -> list[float]:
-    """Return how near each text after the first is to it: the cosine of the means of their tokens' codes."""
+def _measure_nearness(codes: Sequence[bytes]) -> tuple[list[float], list[float]]:
+    """Return how near each text is to the first: the cosine of the means of their tokens' codes, as they are and less
+    half of what is common to all.
+    """
     import numpy as np
 
     from ..embed.token_codes import decode, load_projection
 
     numbers, lengths = decode(codes)
     sums = np.add.reduceat(numbers, lengths.cumsum() - lengths, dtype=np.float32) * load_projection().steps
-    sizes = np.sqrt(np.einsum("ij,ij->i", sums, sums))
-    cosines: list[float] = ((sums @ sums[0]) / (sizes * sizes[0] + np.float32(1e-12)))[1:].tolist()
-    return cosines
+    plain = sums / (np.sqrt(np.einsum("ij,ij->i", sums, sums)) + np.float32(1e-12))[:, None]
+    centred = plain - plain.sum(axis=0) * np.float32(COMMON / (len(codes) + FEW))
+    sizes = np.sqrt(np.einsum("ij,ij->i", centred, centred)) + np.float32(1e-12)
+    cosines: list[float] = (plain @ plain[0]).tolist()
+    others: list[float] = ((centred @ centred[0]) / (sizes * sizes[0])).tolist()
+    return cosines, others

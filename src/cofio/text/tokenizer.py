@@ -15,6 +15,7 @@ from functools import cache, lru_cache
 import Stemmer
 
 from ..values.records import Json, Record, json_words
+from .languages import find_stop_words
 
 MAX_WORD = 64
 LONGEST_NAME = 200  # a longer run of letters and digits is a blob, not a name to be taken apart
@@ -80,9 +81,10 @@ def split_stored(text: str) -> list[str]:
 
 @lru_cache(maxsize=512)
 def split_query(text: str) -> tuple[str, ...]:
-    """The distinct words to look for: those of `text` less the stop words, unless it has no others."""
+    """The distinct words to look for: those of `text` less the stop words of its language, unless it has no others."""
     plain = _split(text, single=False)
-    telling = [word for word in plain if word.replace("'", "") not in STOP_WORDS]
+    others = find_stop_words(text)
+    telling = [word for word in plain if word.replace("'", "") not in STOP_WORDS and word not in others]
     return tuple(dict.fromkeys(_finish(telling or plain)))
 
 

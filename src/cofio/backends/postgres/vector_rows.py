@@ -112,7 +112,6 @@ class EmbedBatch:
         self._rows = [row for row in texts if row[3]]
         self._textless = [row for row in texts if not row[3]]
         self.texts = tuple(row[3] for row in self._rows)
-        self.records = len(rows)
 
     def store(self, vectors: Vector | None, codes: Sequence[bytes] | None = None) -> None:
         """Store the vectors, but not those of records whose text changed meanwhile."""

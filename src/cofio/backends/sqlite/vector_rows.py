@@ -50,7 +50,6 @@ class SqliteEmbedBatch:
         self._rows = [row for row in rows if row[2]]
         self._upto = upto
         self.texts = tuple(text for _, _, text in self._rows)
-        self.records = len(rows)
 
     def store(self, vectors: Vector | None, codes: Sequence[bytes] | None = None) -> None:
         """Store the vectors, but not those of records whose text changed meanwhile."""

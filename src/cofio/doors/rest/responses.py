@@ -57,9 +57,9 @@ class GetEpisodeItem(_ProjectItem):
 
 
 class SearchAtomicFactItem(BaseModel):
-    """One thing that was said."""
+    """One thing that was said: a fact, or the message that its episode was found by."""
 
-    id: str
+    id: str = Field(description="Of the fact; or of the message, as it came, where no fact tells all that it says.")
     content: str
     score: float
     superseded_by: str = Field(
@@ -305,9 +305,16 @@ class ResponseRenderer:
     def render_found_episode(self, episode: MemoryHit) -> Data:
         """An episode among the hits of a search."""
         facts = [
-            {**self.render_fact(hit.record), "score": hit.score, **self._render_successor(hit)} for hit in episode.facts
+            {**self._render_part(hit.record), "score": hit.score, **self._render_successor(hit)}
+            for hit in episode.facts
         ]
         return {**self.render_episode(episode.record), "score": episode.score, "atomic_facts": facts}
+
+    def _render_part(self, record: Record) -> Data:
+        """A fact, or a message in the words in which facts quote."""
+        if record.kind is not Kind.TURN:
+            return self.render_fact(record)
+        return {"id": fields(record)["message_id"], "content": f'{record.author} said: "{record.text}"'}
 
     def _render_successor(self, hit: Hit) -> Data:
         """What says something newer than a hit, and since when; nothing for most."""
