@@ -38,6 +38,8 @@ IMPORTANCE = {"cues": 1.0, "groups": 0.6, "words": 0.5, "pairs": 0.5, "grams": 0
 """What a feature counts, beside a cue."""
 COUNTS = {"knowledge": 1.0, "instruction": 2.2, "world": 1.0, "noise": 1.0}
 """How much a sentence of each label counts: there are few instructions."""
+SHOWING = frozenset({"paste", "roleplay", "translate", "correct", "quote"})
+"""Noise of which only the first sentence is an example: alone, "my name is Ken" in a part that is played is none."""
 SPREAD = frozenset({"noor"})
 """Hands that wrote nothing but noise of one sort: left out as a whole, that sort would be unknown to the fit."""
 
@@ -63,6 +65,8 @@ def list_examples(messages: Sequence[Labelled]) -> list[Example]:
             if message.noise is not None:
                 label = "world" if message.noise == WORLD else "noise"
                 found.append(Example(hand=message.hand, text=text, label=label))
+                if message.noise in SHOWING:
+                    break
                 continue
             leaves = [leaf for leaf in message.leaves if leaf.is_in(text)] or list(message.leaves) * (len(texts) == 1)
             known = [leaf for leaf in leaves if leaf.kind != "instruction"]

@@ -13,7 +13,7 @@ from ..messages.turns import Turn
 from ..narration.dates import add_dates
 from ..narration.facts import refers_back
 from ..narration.reported_speech import extract_core, shorten, strip_time, to_third_person
-from ..senses.verdicts import is_believable, is_ended, shows_text
+from ..senses.verdicts import is_ended, shows_text
 from .corrections import Correction, find_correction
 from .spoken_entries import find_instruction, find_spoken
 from .statement_values import normalize_thing, parse_clause, parse_lowercase_name, split_things
@@ -102,12 +102,14 @@ def find_entries(turns: Sequence[Turn]) -> dict[str, tuple[Entry, ...]]:
 
 def _find_in_turn(turn: Turn, alone: bool, others: frozenset[str], mine: Mapping[_Key, Entry]) -> Iterator[Entry]:
     """The entries of one turn; none where all of it was said in jest. `mine` is what the speaker said before."""
-    if any(is_jest(one.text) for one in turn.sentences) or shows_text(turn.sentences):
+    if any(is_jest(one.text) for one in turn.sentences):
         return
     opens = True
     for sentence in turn.sentences:
         answered = _complete_answer(turn, sentence.text) if alone and opens else None
         opens = opens and sentence.manner is Manner.COURTESY
+        if shows_text(sentence):
+            return
         if len(sentence.text) > LONGEST_STATEMENT:
             continue
         states = sentence.manner is Manner.STATEMENT
@@ -121,13 +123,12 @@ def _find_in_turn(turn: Turn, alone: bool, others: frozenset[str], mine: Mapping
                 yield from find_spoken(sentence, turn)
             continue
         text = extract_core(answered or sentence.text)
-        spoken = list(_find_in_statement(text, sentence.text, turn, others)) if is_believable(sentence) else []
+        spoken = list(_find_in_statement(text, sentence.text, turn, others))
         if instruction is not None:  # "I prefer short answers" is nothing that someone likes
             yield from (entry for entry in spoken if entry.topic == "name")
             continue
-        spoken += _find_relatives(text, sentence.text, turn, spoken)
-        if is_ended(sentence):  # "my wife Loretta passed two years ago" does not say that she is called so
-            spoken = [entry for entry in spoken if entry.ended]
+        if not is_ended(sentence):  # "my wife Loretta passed two years ago" does not say that she is called so
+            spoken += _find_relatives(text, sentence.text, turn, spoken)
         if not spoken and answered is None:
             own_words = list(find_spoken(sentence, turn))
             spoken += own_words if own_words and not _is_read(text) else []

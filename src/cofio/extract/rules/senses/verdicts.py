@@ -8,7 +8,6 @@ weights had not seen (`python -m benchmarks.fit_extraction --cross`).
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -21,20 +20,20 @@ from .cues import find_cues
 
 _NOISE = {Manner.STATEMENT: 0.4, Manner.REQUEST: 0.15, Manner.QUESTION: 0.1}
 """The most that may speak for noise in a sentence that is kept."""
-_CERTAIN = 0.8
+_CERTAIN = 0.95
 """The same of a statement whose grammar is certain: where rules can tell it in the third person, it says something."""
 _INSTRUCTION = {Manner.STATEMENT: 0.5, Manner.REQUEST: 0.5, Manner.QUESTION: 0.8}
 _STANDING = frozenset({"always", "dont", "yours", "only", "remember", "intro"})
 """What shows that a request is meant for more than this once."""
 SHORTEST_HEAD = 3  # words before a request or a question
 _TOLD, _LEAST = 0.6, 0.3
-_LASTING, _SURE_WITHOUT_CUE = 0.85, 0.6
+_LASTING, _SURE, _SURE_WITHOUT_CUE = 0.8, 0.35, 0.6
 _FRAGMENT = re.compile(r"(?:\d+|a|an|one|two|three|four|five|six|ten)? ?[\w'-]+[.!]?", re.IGNORECASE)
 """A word, or "two nights": it answers something, or stands in a list."""
 _ENDED, _HELD = 0.7, 0.2
 """What ended is at least this likely to have, and what holds is at most."""
-_UNBELIEVABLE = 0.6
 _SHOWING, _SHOWN = frozenset({"play", "translate", "correct", "paste"}), 0.8
+_SAID_BY_ANOTHER = re.compile(r", (?!i\b|we\b)[\w']+ (?:said|says|goes|wrote|told me)[.!]?$", re.IGNORECASE)
 _HOLDS = 0.6
 _NOW = re.compile(
     r"\b(?:now|instead|these days|jetzt|stattdessen|ahora|maintenant|adesso|ora|agora)\b|现在|今は", re.IGNORECASE
@@ -83,7 +82,7 @@ def is_instruction(one: Sentence) -> bool:
 def is_kept(one: Sentence) -> bool:
     """Whether it tells something, or asks for something that lasts."""
     sense = judge(one)
-    if sense is None or one.text.rstrip().endswith((":", ",")):
+    if sense is None or one.text.rstrip().endswith((":", ",")) or _SAID_BY_ANOTHER.search(one.text):
         return False
     if is_instruction(one):
         return True
@@ -106,20 +105,11 @@ def is_ended(one: Sentence) -> bool:
     return sense is not None and sense.ended >= _ENDED
 
 
-def is_believable(one: Sentence) -> bool:
-    """Whether what a rule of grammar reads in a sentence may stand in a profile: it is meant, and of the speaker."""
-    sense = judge(one)
-    return sense is None or (sense.noise < _UNBELIEVABLE and sense.knowledge >= _LEAST)
-
-
-def shows_text(sentences: Sequence[Sentence]) -> bool:
-    """Whether a message holds a text of another, or a part that is played: nothing in it is told of its speaker."""
-    for one in sentences:
-        if one.manner in _NOISE and not find_cues(one.text).isdisjoint(_SHOWING):
-            sense = judge_sentence(strip_lead(one.text))
-            if sense.noise >= _SHOWN:
-                return True
-    return False
+def shows_text(one: Sentence) -> bool:
+    """Whether from here on a message holds a text of another, or a part that is played: nothing of its speaker."""
+    if not is_judged(one) or find_cues(one.text).isdisjoint(_SHOWING):
+        return False
+    return judge_sentence(strip_lead(one.text)).noise >= _SHOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +147,8 @@ def is_lasting(one: Sentence) -> bool:
     """Whether it may stand in the profile of its speaker, in its own words: whether it holds or ended must be plain."""
     sense = judge(one)
     if sense is None or not is_plainly_told(one) or is_instruction(one) or _HELD <= sense.ended < _ENDED:
+        return False
+    if sense.certainty < _SURE and sense.ended < _ENDED:
         return False
     cues = find_cues(find_told(one))
     return not cues & _DOUBTS and sense.knowledge >= (_SURER if cues & _HINTS else _LASTING)
