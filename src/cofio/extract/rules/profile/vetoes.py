@@ -45,6 +45,7 @@ _DATE = re.compile(
 )
 """A day on which something is once; what is so on Mondays is another thing."""
 _DATED = frozenset({"plan", "name", "family"})
+_WAS = re.compile(r"(?:i|we) (?:worked|lived|studied|owned|loved|liked|was an?|were|used to)\b", re.IGNORECASE)
 _MAYBE = re.compile(r"\b(?:maybe|perhaps|probably|might|almost|not sure)\b", re.IGNORECASE)
 _WISH = re.compile(r"\b(?:want|hope|hoping|plan|planning|would (?:like|love)|'d (?:like|love)) to\b", re.IGNORECASE)
 _THING = re.compile(r"(?:the|this|that|there|it|der|die|das|el|la|los|las|le|les|il|lo|o|os)\b", re.IGNORECASE)
@@ -84,6 +85,6 @@ def may_stand(text: str, kind: str, *, ended: bool) -> bool:
         return False
     if kind == "home" and "tool" in cues:  # who moved to Linux lives where they lived
         return False
-    if not ended and kind not in _DATED and _DATE.search(text):
+    if not ended and (_WAS.match(text) or (kind not in _DATED and _DATE.search(text))):
         return False
     return ended or kind in _EVENTFUL or not _TODAY.search(text)

@@ -139,7 +139,7 @@ def judge_with_vector(sentence: str, vector: NDArray[np.float32]) -> Sense:
 def _decide(scores: Sequence[float]) -> Sense:
     knowledge, instruction, world, noise = _to_shares(scores[: len(LABELS)])
     kinds = _to_shares(scores[len(LABELS) : -2])
-    best = max(range(len(CLASSES)), key=kinds.__getitem__)
+    best = kinds.index(max(kinds))
     return Sense(
         knowledge=knowledge, instruction=instruction, world=world, noise=noise, kind=CLASSES[best],
         certainty=kinds[best], ended=_to_shares(scores[-2:])[1],
@@ -149,4 +149,5 @@ def _decide(scores: Sequence[float]) -> Sense:
 def _to_shares(scores: Sequence[float]) -> list[float]:
     most = max(scores)
     powers = [math.exp(score - most) for score in scores]
-    return [power / sum(powers) for power in powers]
+    total = sum(powers)
+    return [power / total for power in powers]

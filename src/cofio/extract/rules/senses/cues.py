@@ -31,7 +31,8 @@ _LEAD = re.compile(
 )
 _SELF = ("me", "my", "we")
 _NO = frozenset({"no", "nothing", "none", "keine", "kein", "sin", "sans", "pas", "niente", "sem"})
-_LENGTHS, _TELLING = (1, 2, 3, 5, 8, 12, 20), (1, 2, 3, 5)
+_LENGTHS = tuple((count, f"longer {count}") for count in (1, 2, 3, 5, 8, 12, 20))
+_TELLING = tuple((count, f"telling {count}") for count in (1, 2, 3, 5))
 _ASKS = re.compile(r"[?？؟][ !)\"”']*$")
 _COLON = re.compile(r"[:：](?![\d)(])")
 _CAPITAL = re.compile(r"(?<=\w )[A-Z][a-z]")
@@ -63,7 +64,7 @@ _PAIRS = (
 _SHAPES = (
     "bias", "question", "asks", "colon", "marks", "exclaims", "stops", "lower", "digit", "capital", "comma", "code",
     "unspaced", "self", "no self", "topic", "topics", "no topic", "no tell", "short", "starts no", "greets",
-    *(f"longer {count}" for count in _LENGTHS), *(f"telling {count}" for count in _TELLING),
+    *(name for _, name in _LENGTHS), *(name for _, name in _TELLING),
 )  # fmt: skip
 
 
@@ -261,17 +262,17 @@ def _describe_shape(text: str, low: str, tokens: Sequence[str], telling: int) ->
     unspaced = not text.isascii() and _UNSPACED.search(text) is not None
     if unspaced:
         yield "unspaced"
-    length = len(text) / 3 if unspaced else sum(token[0].isalnum() for token in tokens)
+    length = len(text) / 3 if unspaced else len([token for token in tokens if token[0].isalnum()])
     if length <= SHORT:
         yield "short"
-    yield from (f"longer {count}" for count in _LENGTHS if length > count)
-    yield from (f"telling {count}" for count in _TELLING if telling >= count)
+    yield from [name for count, name in _LENGTHS if length > count]
+    yield from [name for count, name in _TELLING if telling >= count]
 
 
 def _combine(found: int, cues: Cues) -> int:
     """The bits of what several of them mean together."""
     bits = cues.bits
-    topics = sum(1 for topic in cues.topic_bits if found & topic)
+    topics = len([topic for topic in cues.topic_bits if found & topic])
     more = bits["self"] if found & cues.self_bits else bits["no self"]
     more |= bits["topic"] if topics else bits["no topic"]
     if topics > 1:
