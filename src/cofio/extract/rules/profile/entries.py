@@ -84,6 +84,7 @@ _COUNTED = re.compile(
     r"|grandchildren|grandkid)s?\b",
     re.IGNORECASE,
 )
+_READ = tuple(rule for rule in RULES if rule.topic != "job")  # "I'm a night owl" tells something else
 _FAVORITE = re.compile(r"\bwhat(?:'s| is| are) your favou?rite ([\w ]{2,30})\?", re.IGNORECASE)
 
 
@@ -244,8 +245,7 @@ def _read_clause(part: str, evidence: str, turn: Turn) -> Iterator[Entry]:
 def _is_read(text: str) -> bool:
     """Whether a rule knows what a statement looks like: where it took nothing from it, there is nothing that lasts."""
     parts = list(_split_clauses(strip_time(text)))
-    rules = [rule for rule in RULES if rule.topic != "job"]  # "I'm a night owl" tells something else
-    return any(rule.pattern.match(part) for part in parts for rule in rules)
+    return any(rule.pattern.match(part) for part in parts for rule in _READ)
 
 
 def _is_habit(part: str) -> bool:

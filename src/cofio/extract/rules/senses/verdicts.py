@@ -111,7 +111,7 @@ def is_plainly_told(one: Sentence) -> bool:
 def is_ended(one: Sentence) -> bool:
     """Whether it says that something no longer holds."""
     sense = judge(one)
-    return sense is not None and sense.ended >= _ENDED
+    return sense is not None and (sense.ended >= _ENDED or find_swap(find_told(one)) is not None)
 
 
 def shows_text(one: Sentence) -> bool:
@@ -155,9 +155,9 @@ def _holds(clause: str, sense: Sense) -> bool:
 def is_lasting(one: Sentence) -> bool:
     """Whether it may stand in the profile of its speaker, in its own words: whether it holds or ended must be plain."""
     sense = judge(one)
-    if sense is None or not is_plainly_told(one) or is_instruction(one) or _HELD <= sense.ended < _ENDED:
+    if sense is None or not is_plainly_told(one) or is_instruction(one):
         return False
-    if sense.certainty < _SURE and sense.ended < _ENDED:
+    if not is_ended(one) and (sense.ended >= _HELD or sense.certainty < _SURE):
         return False
     cues = find_cues(find_told(one))
     return not cues & _DOUBTS and sense.knowledge >= (_SURER if cues & _HINTS else _LASTING)
