@@ -36,7 +36,7 @@ _FRAGMENT = re.compile(
     re.IGNORECASE,
 )
 """A word, or "two nights": it answers something, or stands in a list."""
-_ENDED, _HELD = 0.7, 0.2
+_ENDED, _HELD = 0.8, 0.1
 """What ended is at least this likely to have, and what holds is at most."""
 _SHOWING, _SHOWN = frozenset({"play", "translate", "correct", "paste"}), 0.8
 _SAID_BY_ANOTHER = re.compile(r", (?!i\b|we\b)[\w']+ (?:said|says|goes|wrote|told me)[.!]?$", re.IGNORECASE)
