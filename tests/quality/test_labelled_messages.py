@@ -14,7 +14,7 @@ from tests.llm.scripted import Asked, Say, Scripted, answer, completion, fails
 
 from cofio import Invalid, Settings
 
-TRAIN, TEST = (load_messages(DATA / f"extraction_{half}.jsonl") for half in ("train", "test"))
+TRAIN, TEST, UNSEEN = (load_messages(DATA / f"extraction_{part}.jsonl") for part in ("train", "test", "unseen"))
 NEAREST = 0.45
 """The most that the words of a test message and of a training message may have in common, of all that they have."""
 
@@ -30,7 +30,7 @@ def split_units(text: str) -> frozenset[str]:
 
 def test_the_set_is_large_and_every_class_language_and_noise_is_in_both_halves() -> None:
     assert len(TRAIN) + len(TEST) >= 800
-    for half in (TRAIN, TEST):
+    for half in (TRAIN, TEST, UNSEEN):
         kinds = Counter(leaf.kind for each in half for leaf in each.leaves)
         assert set(kinds) == set(CLASSES)
         assert min(kinds.values()) >= 10
@@ -39,14 +39,14 @@ def test_the_set_is_large_and_every_class_language_and_noise_is_in_both_halves()
 
 
 def test_the_words_that_must_survive_stand_in_their_messages() -> None:
-    for each in (*TRAIN, *TEST):
+    for each in (*TRAIN, *TEST, *UNSEEN):
         assert all(leaf.is_in(each.text) for leaf in each.leaves), each.text
 
 
 def test_no_hand_and_hardly_a_word_of_the_test_half_is_in_the_training_half() -> None:
-    assert {each.hand for each in TRAIN}.isdisjoint(each.hand for each in TEST)
+    assert {each.hand for each in TRAIN}.isdisjoint(each.hand for each in (*TEST, *UNSEEN))
     known = [(split_units(each.text), each.text) for each in TRAIN]
-    for each in TEST:
+    for each in (*TEST, *UNSEEN):
         mine = split_units(each.text)
         shared, nearest = max((len(mine & other) / max(len(mine | other), 1), text) for other, text in known)
         assert shared <= NEAREST, (each.text, nearest)

@@ -21,6 +21,7 @@ from .message_records import decode_message, digest_message, distinct, make_draf
 from .mirror import Mirror, apply_mirrored
 from .projects import Project, Track, public_id
 from .refinement import Reader, Refiner
+from .second_reading import SecondReader
 from .stretches import Carver, Stretch
 
 __all__ = ["Conversations", "Project", "decode_message", "distinct", "public_id"]
@@ -43,11 +44,13 @@ class Conversations:
         mirror: Mirror | None = None,
         default_user: str | None = None,
         has_model_elsewhere: bool = False,
+        reads_twice: bool = False,
     ) -> None:
         """`zone` is where days begin and end, and the one that dates are told in; `reader` is a model, if any.
 
         The `mirror` follows each change. `default_user` is whose memory a stretch goes to in which no user speaks. With
         `has_model_elsewhere`, another process, such as a server, has a model to which it gives the jobs of this one.
+        With `reads_twice` and no `reader`, stretches are read once more in the background, with vectors.
         """
         self.engine = engine
         self._zone = zone
@@ -57,13 +60,22 @@ class Conversations:
 
             extractor = Rules()
         self._extractor = extractor
-        self._refiner = Refiner(engine, extractor, zone, reader, mirror) if reader is not None else None
+        self._refiner: Refiner | SecondReader | None = None
+        if reader is not None:
+            self._refiner = Refiner(engine, extractor, zone, reader, mirror)
+        elif reads_twice:
+            self._refiner = SecondReader(engine, extractor, zone, mirror)
         self._carver = Carver(
-            engine, extractor, zone, refined=reader is not None or has_model_elsewhere, mirror=mirror,
+            engine, extractor, zone, refined=self.is_refined or has_model_elsewhere, mirror=mirror,
             default_user=default_user,
         )  # fmt: skip
         self.deleter = MemoryDeleter(engine, extractor, mirror)
         self._locks = [threading.Lock() for _ in range(TURNS)]
+
+    @property
+    def is_refined(self) -> bool:
+        """Whether what a carve leaves is bettered in the background, by a model or by vectors."""
+        return self._refiner is not None
 
     def add(self, project: Project, session: str, messages: Sequence[Message]) -> int:
         """Keep messages, and carve what they finish; how many stretches were carved."""
@@ -156,7 +168,7 @@ class Conversations:
         return self._locks[hash((project, speakers[0] if speakers else "")) % len(self._locks)]
 
     def refine(self, project: Project, task: Mapping[str, Json]) -> bool:
-        """Have a model refine what a job names; False when there is nothing to refine, or no model.
+        """Refine what a job names, by a model or by vectors; False when there is nothing to refine, or to do it with.
 
         Raises:
             Unavailable: the model could not be asked, or made no sense; nothing was changed.

@@ -69,7 +69,7 @@ class Refiner:
             Unavailable: the model could not be asked, or made no sense; nothing was changed.
             Conflict, NotFound: a record changed while the model was thinking; nothing was changed.
         """
-        episodes = [self._find_record(project, each) for each in _parse_owned(task["episodes"])]
+        episodes = [self._find_record(project, each) for each in parse_owned(task["episodes"])]
         mine = [record for record in episodes if record is not None and not fields(record).get("edited")]
         if not mine:
             return False
@@ -101,7 +101,7 @@ class Refiner:
                 if profile is None or after != fields(profile):
                     changes.append(make_profile_put(record.scope, after, 0 if profile is None else profile.version))
         changed = [case if case != was else None for case, was in zip(better.cases, found.cases, strict=True)]
-        owned = _parse_owned(task["cases"])
+        owned = parse_owned(task["cases"])
         for track, owner in dict.fromkeys(each[:2] for each in owned):
             keys = [key for *whose, key in owned if whose == [track, owner]]
             cases = {key: case for key, case in zip(keys, changed, strict=False) if case is not None}
@@ -198,5 +198,6 @@ def _list_instructions(found: Extraction, user: str) -> list[Entry]:
     return [entry for entry in found.profiles.get(user, ()) if entry.category == INSTRUCTION_CATEGORY]
 
 
-def _parse_owned(rows: Json) -> list[tuple[Track, str, str]]:
+def parse_owned(rows: Json) -> list[tuple[Track, str, str]]:
+    """What a job names: the track and the name of each owner, and the id or the key of a record."""
     return [(cast(Track, track), owner, known) for track, owner, known in cast("list[list[str]]", rows)]

@@ -48,3 +48,22 @@ def test_requests_hypotheses_moods_and_questions_leave_nothing(said: str) -> Non
     found = _extract(said)
     assert not found.facts
     assert not found.profiles
+
+
+def test_what_was_given_up_for_something_else_leaves_both() -> None:
+    past, present = _extract("ditched notion for anytype").profiles["kim"]
+    assert (past.description, past.ended) == ("Ditched notion.", True)
+    assert (present.description, present.ended) == ("Anytype.", False)
+
+
+def test_what_is_told_before_a_question_reaches_the_profile_without_it() -> None:
+    (entry,) = _extract("I own a harpsichord, does one insure it separately?").profiles["kim"]
+    assert (entry.category, entry.description) == ("Possessions", "Owns a harpsichord.")
+
+
+def test_a_text_that_is_shown_gives_no_entry() -> None:
+    assert not _extract("FOR SALE: walnut bedroom set, gently used. I live in Phoenix.").profiles
+
+
+def test_what_is_on_one_day_is_no_entry() -> None:
+    assert not _extract("I have two tickets for the show on Saturday.").profiles

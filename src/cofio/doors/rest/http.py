@@ -16,6 +16,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from ...content import ContentReader, FetchPolicy
+from ...conversations import second_reading
 from ...conversations.conversations import Conversations
 from ...conversations.mirror import Mirror
 from ...conversations.projects import Project
@@ -121,7 +122,9 @@ class Door:
         Sessions that have been `quiet` for so long are carved, unless that is no time at all.
         """
         reader, spending = (None, None) if assistant is None else (assistant.reader, assistant.spending)
-        conversations = Conversations(engine, zone=zone, reader=reader, mirror=mirror)
+        conversations = Conversations(
+            engine, zone=zone, reader=reader, mirror=mirror, reads_twice=second_reading.is_possible(engine)
+        )
         jobs = Jobs(conversations, spending, quiet=quiet)
         return cls(conversations, jobs, zone, assistant=assistant, fetch_policy=fetch_policy, folder=folder, load=load)
 

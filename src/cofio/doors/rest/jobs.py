@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -89,6 +89,7 @@ class Jobs:
         """
         self._conversations = conversations
         self._spending = spending
+        self._refines = conversations.is_refined
         self._quiet = quiet
         self._clock = clock
         self._claims = Claims(conversations)
@@ -182,7 +183,7 @@ class Jobs:
     def _enqueue_all(self, scope: Scope, selection: AllOf | Where) -> None:
         engine = self._conversations.engine
         for record in engine.list(scope, kinds=(Kind.LEDGER,), filter=selection, limit=MAX_LIST, newest=False):
-            is_for_others = self._spending is None and self._claims.are_shared and fields(record)["task"] == "refine"
+            is_for_others = not self._refines and self._claims.are_shared and fields(record)["task"] == "refine"
             if record.key is not None and not is_for_others:
                 project, session = tasks.get_project(record), str(fields(record)["session_id"])
                 is_task = fields(record).get("task") in tasks.TASK_TYPES
@@ -289,7 +290,7 @@ class Jobs:
             if self._is_closing:
                 return
             try:
-                if conversations.carve(project, session, whole=True) and self._spending is not None:
+                if conversations.carve(project, session, whole=True) and self._refines:
                     self.enqueue_jobs(project, session)
             except CofioError:  # it is looked at again later
                 continue
@@ -395,7 +396,7 @@ class Jobs:
         else:
             carved = 0 if task_fields["defers"] else conversations.carve(project, session)
             nothing = "accumulated"
-        if carved and self._spending is not None:
+        if carved and self._refines:
             self.enqueue_jobs(project, session)
         return "extracted" if carved else nothing
 
@@ -418,11 +419,13 @@ class Jobs:
         usage: Json = None
         pause = min(LONGEST, FIRST * 2.0 ** min(attempts - 1, 20))
         try:
-            if fields(job_record)["task"] == "refine" and self._spending is not None:
-                with self._spending.count_usage() as spent, self._claims.hold(job_record):
+            if fields(job_record)["task"] == "refine" and self._refines:
+                with ExitStack() as stack:
+                    spent = None if self._spending is None else stack.enter_context(self._spending.count_usage())
+                    stack.enter_context(self._claims.hold(job_record))
                     done = conversations.refine(job.project, fields(job_record))
                 result, self.trouble = "refined" if done else "left as it is", None
-                usage = {"calls": spent().calls, "tokens": spent().tokens}
+                usage = None if spent is None else {"calls": spent().calls, "tokens": spent().tokens}
             else:
                 result = "extracted" if conversations.carve(job.project, job.session) else "accumulated"
         except (Conflict, NotFound):  # a record changed meanwhile: look again

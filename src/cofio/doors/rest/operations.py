@@ -131,9 +131,11 @@ class Operations:
             return self._queue_flush(project, request.session_id, caller, ahead)
         carved = self.conversations.carve(project, request.session_id, whole=True)
         data: Data = {"status": "extracted" if carved else "no_extraction"}
-        if not carved or self.assistant is None:
+        if not carved or not self.conversations.is_refined:
             return Reply(data)
         self.queue.enqueue_jobs(project, request.session_id)
+        if self.assistant is None:  # what vectors better is not waited for
+            return Reply(data)
         if self.queue.wait_until_settled(project, request.session_id, self.assistant.wait):
             return Reply(data, usage=self.queue.sum_usage(project, request.session_id))
         late = self._explain_delay()

@@ -11,6 +11,7 @@ from contextlib import ExitStack, closing
 from datetime import timedelta
 from typing import Any
 
+from ...conversations import second_reading
 from ...conversations.conversations import Conversations
 from ...engine.background import WorkSharing
 from ...system.processes import lower_process_priority
@@ -46,7 +47,10 @@ def run_background(options: ServerOptions, member: Membership, announce: Callabl
         vault = stack.enter_context(closing(AttachedVault(home, settings)))
         engine = memory.engine
         board.set_incomplete(memory.incomplete is not None)
-        conversations = Conversations(engine, zone=settings.zone, reader=reader, mirror=vault.mirror(engine))
+        conversations = Conversations(
+            engine, zone=settings.zone, reader=reader, mirror=vault.mirror(engine),
+            reads_twice=second_reading.is_possible(engine),
+        )  # fmt: skip
         jobs = Jobs(conversations, spending, quiet=timedelta(minutes=settings.quiet_after))
         stack.callback(jobs.close, CLOSE_SECONDS)
         if assistant is not None:

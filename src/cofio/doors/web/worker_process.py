@@ -14,6 +14,7 @@ from types import FrameType
 from starlette.types import ASGIApp
 
 from ...content import FetchPolicy
+from ...conversations import second_reading
 from ...conversations.conversations import Conversations
 from ...engine.background import WorkSharing
 from ...system.busy_threads import BusyThreads
@@ -63,7 +64,13 @@ def run_worker(
         engine = memory.engine
         reader = None if assistant is None else assistant.reader
         door = rest.Door(
-            Conversations(engine, zone=settings.zone, reader=reader, mirror=vault.mirror(engine)),
+            Conversations(
+                engine,
+                zone=settings.zone,
+                reader=reader,
+                mirror=vault.mirror(engine),
+                reads_twice=second_reading.is_possible(engine),
+            ),
             RemoteJobs(engine, member.switchboard, board, member.number),
             settings.zone,
             assistant=assistant,

@@ -12,6 +12,7 @@ from ..messages.manner import Manner
 from ..messages.turns import Turn
 from ..narration.dates import add_dates
 from ..narration.reported_speech import extract_core, shorten, strip_time
+from ..senses.verdicts import shows_text
 from .corrections import Correction, find_correction
 from .spoken_entries import find_instruction, find_spoken
 from .statement_values import normalize_thing
@@ -52,6 +53,8 @@ def _find_in_turn(turn: Turn, alone: bool, others: frozenset[str], mine: Mapping
     for sentence in turn.sentences:
         answered = _complete_answer(turn, sentence.text) if alone and opens else None
         opens = opens and sentence.manner is Manner.COURTESY
+        if shows_text(sentence):
+            return
         if len(sentence.text) > LONGEST_STATEMENT:
             continue
         states = sentence.manner is Manner.STATEMENT
@@ -61,6 +64,8 @@ def _find_in_turn(turn: Turn, alone: bool, others: frozenset[str], mine: Mapping
         if instruction := find_instruction(sentence, turn):
             yield instruction
         if not states:
+            if sentence.manner in (Manner.QUESTION, Manner.REQUEST):  # "I'm on warfarin, so is grapefruit fine?"
+                yield from find_spoken(sentence, turn)
             continue
         text = extract_core(answered or sentence.text)
         read, looks = _read_statement(text, sentence.text, turn, others)

@@ -15,7 +15,7 @@ from ..messages.turns import Turn
 from ..narration.dates import add_dates
 from ..narration.reported_speech import extract_core, shorten, to_third_person
 from ..senses.cues import find_cues
-from ..senses.verdicts import is_ended, is_instruction, is_lasting, judge
+from ..senses.verdicts import find_told, is_ended, is_instruction, is_lasting, judge, split_ended
 from .vetoes import may_stand
 
 LONGEST = 300
@@ -73,14 +73,27 @@ def find_spoken(one: Sentence, turn: Turn) -> Iterator[Entry]:
     sense = judge(one)
     if sense is None or not is_lasting(one):
         return
-    ended = is_ended(one)
-    words = _identify_words(one.text)
-    if not words or not may_stand(one.text, sense.kind, ended=ended):
+    text, ended = find_told(one), is_ended(one)
+    if not may_stand(text, sense.kind, ended=ended):
         return
-    topic = f"{ANY_TOPIC}{words}" if ended else _choose_topic(sense.kind, words, find_cues(one.text))
+    if not ended:
+        yield from _build_spoken(text, sense.kind, one, turn)
+        return
+    past, present = split_ended(text)
+    yield from _build_spoken(past, sense.kind, one, turn, ended=True)
+    if present is not None:  # "sold the vespa, cycling now"
+        yield from _build_spoken(present.text, present.kind or sense.kind, one, turn)
+
+
+def _build_spoken(text: str, kind: str, one: Sentence, turn: Turn, *, ended: bool = False) -> Iterator[Entry]:
+    """One entry in the speaker's own words, unless there is nothing telling in them."""
+    words = _identify_words(text)
+    if not words:
+        return
+    topic = f"{ANY_TOPIC}{words}" if ended else _choose_topic(kind, words, find_cues(text))
     yield Entry(
-        topic=topic[:120], category=CATEGORIES[sense.kind],
-        description=shorten(add_dates(_polish(one.text), turn.said_at), LONGEST),
+        topic=topic[:120], category=CATEGORIES[kind],
+        description=shorten(add_dates(_polish(text), turn.said_at), LONGEST),
         evidence=shorten(one.text, LONGEST), at=turn.message.at, message=turn.message.id, ended=ended,
     )  # fmt: skip
 

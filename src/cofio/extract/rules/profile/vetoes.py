@@ -37,6 +37,15 @@ _TODAY = re.compile(
     r"|an? (?:minute|hour) ago|heute|gestern|hoy|ayer|aujourd'hui|hier|oggi|ieri|hoje|ontem)\b|今天|昨天|今日|昨日",
     re.IGNORECASE,
 )
+_DATE = re.compile(
+    r"\b(?<!every )(?:on|by|until|till|this|next) (?:mon|tues|wednes|thurs|fri|satur|sun)day\b(?! (?:and|or|to)\b)"
+    r"|\bon (?:\d{1,2}(?:st|nd|rd|th)? (?:of )?)?(?:january|february|march|april|may|june|july|august|september|october"
+    r"|november|december)\b|\bam (?:montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonntag)\b",
+    re.IGNORECASE,
+)
+"""A day on which something is once; what is so on Mondays is another thing."""
+_DATED = frozenset({"plan", "name", "family"})
+_WAS = re.compile(r"(?:i|we) (?:worked|lived|studied|owned|loved|liked|was an?|were|used to)\b", re.IGNORECASE)
 _MAYBE = re.compile(r"\b(?:maybe|perhaps|probably|might|almost|not sure)\b", re.IGNORECASE)
 _WISH = re.compile(r"\b(?:want|hope|hoping|plan|planning|would (?:like|love)|'d (?:like|love)) to\b", re.IGNORECASE)
 _THING = re.compile(r"(?:the|this|that|there|it|der|die|das|el|la|los|las|le|les|il|lo|o|os)\b", re.IGNORECASE)
@@ -75,5 +84,7 @@ def may_stand(text: str, kind: str, *, ended: bool) -> bool:
     if "you" in cues or (_THING.match(text) and not cues & _SELF):
         return False
     if kind == "home" and "tool" in cues:  # who moved to Linux lives where they lived
+        return False
+    if not ended and (_WAS.match(text) or (kind not in _DATED and _DATE.search(text))):
         return False
     return ended or kind in _EVENTFUL or not _TODAY.search(text)
