@@ -20,7 +20,7 @@ run: .venv/.model
 
 test: .venv/.model .venv/.dev .node/installed .redis/installed .strace/installed .pgbouncer/installed \
 		.chromium/installed
-	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
+	@$(BIN)/python -m pytest -q -n 3 --dist worksteal  # on two cores: many tests wait for what they started
 
 check: .venv/.dev
 	@$(BIN)/ruff check .
