@@ -845,9 +845,9 @@ export interface SearchAgentSkillItem {
   score: number;
 }
 
-/** One thing that was said. */
+/** One thing that was said: a fact, or the message that its episode was found by. */
 export interface SearchAtomicFactItem {
-  /** Its id. */
+  /** Of the fact; or of the message, as it came, where no fact tells all that it says. */
   id: string;
   /** What it says. */
   content: string;

@@ -89,7 +89,6 @@ class Jobs:
         """
         self._conversations = conversations
         self._spending = spending
-        self._refines = conversations.is_refined
         self._quiet = quiet
         self._clock = clock
         self._claims = Claims(conversations)
@@ -183,7 +182,9 @@ class Jobs:
     def _enqueue_all(self, scope: Scope, selection: AllOf | Where) -> None:
         engine = self._conversations.engine
         for record in engine.list(scope, kinds=(Kind.LEDGER,), filter=selection, limit=MAX_LIST, newest=False):
-            is_for_others = not self._refines and self._claims.are_shared and fields(record)["task"] == "refine"
+            is_for_others = (
+                not self._conversations.is_refined and self._claims.are_shared and fields(record)["task"] == "refine"
+            )
             if record.key is not None and not is_for_others:
                 project, session = tasks.get_project(record), str(fields(record)["session_id"])
                 is_task = fields(record).get("task") in tasks.TASK_TYPES
@@ -290,7 +291,7 @@ class Jobs:
             if self._is_closing:
                 return
             try:
-                if conversations.carve(project, session, whole=True) and self._refines:
+                if conversations.carve(project, session, whole=True) and conversations.is_refined:
                     self.enqueue_jobs(project, session)
             except CofioError:  # it is looked at again later
                 continue
@@ -396,7 +397,7 @@ class Jobs:
         else:
             carved = 0 if task_fields["defers"] else conversations.carve(project, session)
             nothing = "accumulated"
-        if carved and self._refines:
+        if carved and conversations.is_refined:
             self.enqueue_jobs(project, session)
         return "extracted" if carved else nothing
 
@@ -419,7 +420,7 @@ class Jobs:
         usage: Json = None
         pause = min(LONGEST, FIRST * 2.0 ** min(attempts - 1, 20))
         try:
-            if fields(job_record)["task"] == "refine" and self._refines:
+            if fields(job_record)["task"] == "refine" and conversations.is_refined:
                 with ExitStack() as stack:
                     spent = None if self._spending is None else stack.enter_context(self._spending.count_usage())
                     stack.enter_context(self._claims.hold(job_record))
