@@ -26,6 +26,7 @@ SAID = (
     "welder by trade, ten years in a shipyard",
     "kids are finally asleep",
     "always answer in bullet points please",
+    "my old tabby was put to sleep in March",  # surely over by its vector, and not by its words
 )
 
 
