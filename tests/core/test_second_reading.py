@@ -13,8 +13,6 @@ from cofio.conversations.conversations import Conversations
 from cofio.conversations.message_records import fields
 from cofio.conversations.projects import Project
 from cofio.conversations.second_reading import is_possible
-from cofio.embed.model_files import is_installed
-from cofio.embed.models import MODELS
 from cofio.extract.extractor import Message
 
 PROJECT = Project()
@@ -31,10 +29,8 @@ SAID = (
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
-    settings = Settings(embedder="minilm", background=False, vault=False, fetch_model=False)
-    if not is_installed(settings.models_folder, MODELS["minilm"]):
-        pytest.skip("MiniLM is not installed: run `make .venv/.model`")
+def engine(tmp_path: Path, models: Path) -> Iterator[Engine]:
+    settings = Settings(embedder="minilm", models=str(models), background=False, vault=False, fetch_model=False)
     with Engine.open(tmp_path / "store", settings=settings) as opened:
         yield opened
 
