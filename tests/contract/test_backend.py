@@ -76,13 +76,40 @@ def test_words_are_indexed_a_batch_at_a_time_and_nothing_is_lost_between(memory:
 def test_only_what_is_searched_waits_for_a_vector(memory: Engine) -> None:
     for kind in Kind:
         memory.put(DEMO, "k", text=f"a {kind}", kind=kind)
-    searched = [kind for kind in Kind if kind.is_searchable]
-    assert 0 < len(searched) < len(Kind)
+    embedded = [kind for kind in Kind if kind.has_vector]
+    assert 0 < len(embedded) < len([kind for kind in Kind if kind.is_searchable]) < len(Kind)
     before = memory.stats()
-    assert (before.waiting_for_vectors, before.bytes_vectors) == (len(searched), 0)
+    assert (before.waiting_for_vectors, before.bytes_vectors) == (len(embedded), 0)
     memory.settle()
     stats = memory.stats()
-    assert (stats.waiting_for_vectors, stats.vectors) == (0, {"hashed-384": len(searched)})
+    assert (stats.waiting_for_vectors, stats.vectors) == (0, {"hashed-384": len(embedded)})
+
+
+def test_a_profile_is_found_by_words_and_no_search_waits_for_its_vector(memory: Engine) -> None:
+    memory.put(DEMO, "profile", text="keeps bees in Lisbon", kind=Kind.PROFILE)
+    for _ in range(2):
+        hits = memory.search(Query("bees in Lisbon", mode="hybrid"))
+        assert [hit.record.kind for hit in hits] == [Kind.PROFILE]
+        assert hits.degraded is None
+        by_meaning = memory.search(Query("bees in Lisbon", mode="semantic"))
+        assert not by_meaning.hits
+        assert by_meaning.degraded is None
+        memory.settle()
+
+
+def test_vectors_that_were_made_are_read_by_the_ids_of_their_records(memory: Engine) -> None:
+    written = memory.write_many([Draft(scope=DEMO, text=text) for text in ("heron", "otter", "elk")])
+    known = [each.id for each in written]
+    assert memory.read_vectors("hashed-384", known) == {}
+    memory.settle()
+    made = HashedEmbedder().embed(["heron", "otter"])
+    memory.edit(known[2], text="moose")
+    found = memory.read_vectors("hashed-384", [*known, "nothing"])
+    assert list(found) == known[:2]
+    for vector, expected in zip(found.values(), made, strict=True):
+        assert vector == pytest.approx(expected, abs=1e-3)
+    assert memory.read_vectors("another", known) == {}
+    assert memory.read_vectors("hashed-384", []) == {}
 
 
 def test_a_text_that_changes_while_it_is_embedded_is_embedded_again(memory: Engine, backend: Backend) -> None:

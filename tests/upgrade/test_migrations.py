@@ -12,6 +12,7 @@ import pytest
 from tests.coded import CodedEmbedder, encode_words
 
 from cofio import Conflict, Draft, Engine, Importance, Kind, Query, Record, Scope, Settings, Unavailable
+from cofio.backends.sqlite import database as database_module
 from cofio.backends.sqlite.database import APPLICATION, NEEDED_SCHEMA, load_migrations, migrate
 from cofio.backends.store_copy import StoredRecord
 from cofio.config.address import StoreAddress
@@ -327,3 +328,42 @@ def test_a_store_without_token_codes_stays_open_to_older_programs(tmp_path: Path
         memory.settle()
         assert memory.stats()["schema"] == 3
     open_as_older(tmp_path / "store")
+
+
+def read_vector_table(store: Path) -> str:
+    """How the table of vectors was made."""
+    connection = apsw.Connection(str(store / "memory.db"))
+    try:
+        return str(connection.execute("SELECT sql FROM sqlite_schema WHERE name = 'vector'").get)
+    finally:
+        connection.close()
+
+
+def test_a_new_store_and_a_small_old_one_keep_their_vectors_by_rowid(tmp_path: Path, old_store: Path) -> None:
+    assert "WITHOUT ROWID" in read_vector_table(old_store)
+    for store in (tmp_path / "new", old_store):
+        with opened(store) as memory:
+            memory.write(Scope("demo"), text="sessions are stateless")
+            memory.settle()
+            assert memory.search(Query("stateless sessions", mode="semantic")).hits
+            assert memory.check() == []
+        assert "WITHOUT ROWID" not in read_vector_table(store)
+
+
+def test_a_large_old_store_is_laid_out_anew_by_a_reindex_and_not_when_it_is_opened(
+    old_store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_module, "MOST_REWRITTEN", 0)
+    with opened(old_store) as memory:
+        memory.settle()
+        memory.write(Scope("demo"), text="sessions are stateless")
+        memory.settle()
+    with opened(old_store) as memory:
+        assert "WITHOUT ROWID" in read_vector_table(old_store)
+        memory.purge()
+        before = memory.stats().vectors
+        memory.reindex()
+        assert "WITHOUT ROWID" not in read_vector_table(old_store)
+        assert memory.stats().vectors == before
+        assert memory.search(Query("stateless session store", mode="semantic")).hits
+        assert memory.check() == []

@@ -95,6 +95,9 @@ class Snapshot(Protocol):
     def given_vectors(self, record_id: str) -> GivenVectors:
         """The vectors that were given with a record."""
 
+    def made_vectors(self, embedder: str, record_ids: Sequence[str]) -> dict[str, Vector]:
+        """The vectors that an embedder made of the present texts of records, by their ids, as far as there are some."""
+
 
 class Transaction(Snapshot, Protocol):
     """A snapshot that can be changed: rows, and no rules."""

@@ -238,7 +238,7 @@ def _store_vectors(transaction: Transaction, changes: Sequence[Change]) -> None:
             continue
         record = transaction.by_id(change.draft.id)
         text = _join_text(change.draft)
-        if record is not None and record.kind not in NOT_SEARCHABLE and text and text == _join_text(record):
+        if record is not None and record.kind.has_vector and text and text == _join_text(record):
             vectors.setdefault(change.vector.embedder, {})[record.id] = change.vector.vector
     for embedder, by_id in vectors.items():
         transaction.store_vectors(embedder, by_id, {})

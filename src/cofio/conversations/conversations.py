@@ -66,8 +66,8 @@ class Conversations:
         elif reads_twice:
             self._refiner = SecondReader(engine, extractor, zone, mirror)
         self._carver = Carver(
-            engine, extractor, zone, refined=self.is_refined or has_model_elsewhere, mirror=mirror,
-            default_user=default_user,
+            engine, extractor, zone, refined=self.is_refined or has_model_elsewhere,
+            read_with_vectors=isinstance(self._refiner, SecondReader), mirror=mirror, default_user=default_user,
         )  # fmt: skip
         self.deleter = MemoryDeleter(engine, extractor, mirror)
         self._locks = [threading.Lock() for _ in range(TURNS)]
@@ -76,6 +76,11 @@ class Conversations:
     def is_refined(self) -> bool:
         """Whether what a carve leaves is bettered in the background, by a model or by vectors."""
         return self._refiner is not None
+
+    @property
+    def has_model(self) -> bool:
+        """Whether it is a model that betters them."""
+        return isinstance(self._refiner, Refiner)
 
     def add(self, project: Project, session: str, messages: Sequence[Message]) -> int:
         """Keep messages, and carve what they finish; how many stretches were carved."""

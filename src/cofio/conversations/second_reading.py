@@ -7,23 +7,27 @@ read a stretch twice changes nothing more.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import tzinfo
+from functools import cache
+from typing import TypeAlias
 
 from ..engine.engine import Engine
-from ..extract.extractor import Entry, Extractor, Fact, Message
+from ..extract.extractor import Extraction, Extractor, Fact, Message
 from ..extract.profiles import merge_entries, remove_messages
 from ..values.changes import Change, Delete, Put
 from ..values.query import MAX_LIST, Where
 from ..values.records import Draft, Json, Kind, Record
 from .message_records import SOURCE, decode_message, fields
+from .message_vectors import find_message_vectors
 from .mirror import Mirror, apply_mirrored
 from .projects import PREFIXES, Project
 from .refinement import parse_owned
 from .stored_fields import CONTEXT
 from .stretches import LONGEST, PROFILE, IdSequence, make_profile_put
 
+_Reading: TypeAlias = Callable[[], Extraction]
 _EMBEDDER = "minilm"
 
 
@@ -55,19 +59,19 @@ class SecondReader:
         mine = [record for record in episodes if record is not None and not fields(record).get("edited")]
         if embedder is None or embedder.id != MODEL or not mine:
             return False
-        messages = self._list_messages(mine[0])
-        found = self._extractor.extract(messages, self._zone, lambda _: False)
-        better = read_with_vectors(messages, self._zone, embedder.embed)
+        turns = self._list_children(mine[0], Kind.TURN)
+        messages = _decode_messages(turns)
+        vectors = find_message_vectors(self._engine, turns)
+        better, _ = read_with_vectors(messages, self._zone, lambda _: False, vectors, embedder.embed)
         session = str(task["session_id"])
         names = {message.sender: message.name or message.sender for message in messages}
         ids = {(session, message.id) for message in messages}
+        # Most often nothing changes; then the first reading is not needed again.
+        read_first = cache(lambda: self._extractor.extract(messages, self._zone, lambda _: False))
         changes: list[Change] = []
         for record in mine:
-            user = record.scope.names[-1]
-            changes += self._change_facts(record, found.facts, better.facts, names)
-            was, now = found.profiles.get(user, ()), better.profiles.get(user, ())
-            if was != now:
-                changes += self._change_profile(record, was, now, session, ids)
+            changes += self._change_facts(record, read_first, better.facts, names)
+            changes += self._change_profile(record, read_first, better, session, ids)
         apply_mirrored(self._engine, self._mirror, changes)
         return bool(changes)
 
@@ -76,21 +80,18 @@ class SecondReader:
         found = self._engine.list(home, exact=True, filter=Where("id", "=", known), limit=1)
         return found[0] if found else None
 
-    def _list_messages(self, episode: Record) -> list[Message]:
-        """The messages of a stretch, in order, each less what the memory itself had told it."""
-        turns = self._list_children(episode, Kind.TURN)
-        return sorted((replace(decode_message(turn), text=turn.text) for turn in turns), key=lambda one: one.at)
-
     def _list_children(self, episode: Record, kind: Kind) -> list[Record]:
         below = Where("parent", "=", episode.id)
         return self._engine.list(episode.scope, exact=True, kinds=(kind,), filter=below, limit=MAX_LIST, newest=False)
 
     def _change_facts(
-        self, episode: Record, was: Sequence[Fact], now: Sequence[Fact], names: Mapping[str, str]
+        self, episode: Record, read_first: _Reading, now: Sequence[Fact], names: Mapping[str, str]
     ) -> list[Change]:
         """Delete the facts that only the first reading has, and add those that only the second has."""
-        dropped, kept = {fact.text for fact in was}, {fact.text for fact in now}
-        there = self._list_children(episode, Kind.FACT)
+        there, kept = self._list_children(episode, Kind.FACT), {fact.text for fact in now}
+        if kept == {record.text for record in there}:
+            return []
+        dropped = {fact.text for fact in read_first().facts}
         changes: list[Change] = [
             Delete(id=record.id, if_version=record.version)
             for record in there
@@ -114,8 +115,8 @@ class SecondReader:
     def _change_profile(
         self,
         episode: Record,
-        was: Sequence[Entry],
-        now: Sequence[Entry],
+        read_first: _Reading,
+        better: Extraction,
         session: str,
         ids: Collection[tuple[str, str]],
     ) -> list[Change]:
@@ -123,11 +124,19 @@ class SecondReader:
         profile = self._engine.get(episode.scope, PROFILE, kind=Kind.PROFILE)
         document = None if profile is None else dict(fields(profile))
         before = None if document is None else remove_messages(document, ids)
-        if document is not None and merge_entries(before, was, session=session) != document:
-            return []  # a person has changed what these messages said
-        if document is None and was:
-            return []  # or deleted it
+        user = episode.scope.names[-1]
+        now = better.profiles.get(user, ())
         after = merge_entries(before, now, session=session)
         if after == document or (document is None and not now):
             return []
+        was = read_first().profiles.get(user, ())
+        if was == now or (document is None and was):
+            return []  # a person has changed what these messages said, or deleted it
+        if document is not None and merge_entries(before, was, session=session) != document:
+            return []
         return [make_profile_put(episode.scope, after, 0 if profile is None else profile.version)]
+
+
+def _decode_messages(turns: Sequence[Record]) -> list[Message]:
+    """The messages of a stretch, in order, each less what the memory itself had told it."""
+    return sorted((replace(decode_message(turn), text=turn.text) for turn in turns), key=lambda one: one.at)

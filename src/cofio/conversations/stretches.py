@@ -14,12 +14,13 @@ from datetime import datetime, tzinfo
 from typing import TypeAlias, cast
 
 from ..engine.engine import Engine
-from ..extract.extractor import GROWN_FROM, Case, Extraction, Extractor, Message, Skill
+from ..extract.extractor import GROWN_FROM, Case, Extraction, Extractor, Message, Recalled, Skill
 from ..extract.profiles import merge_entries
 from ..values.changes import Change, Edit, Put
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope, new_id
 from .case_records import decode_case, encode_case
 from .message_records import SOURCE, copy, distinct, fields, get_millis
+from .message_vectors import find_message_vectors
 from .mirror import Mirror, apply_mirrored
 from .projects import PREFIXES, Project, public_id
 from .stored_fields import PROFILE_INSTRUCTIONS, PROFILE_ITEMS, SOURCE_CASES, STRETCH, STRETCH_ID, STRETCH_TYPE
@@ -55,17 +56,20 @@ class Carver:
         zone: tzinfo,
         *,
         refined: bool = False,
+        read_with_vectors: bool = False,
         mirror: Mirror | None = None,
         default_user: str | None = None,
     ) -> None:
-        """`refined`: a model is to refine what comes of a stretch, so a job for it is written with the rest.
+        """`refined`: what comes of a stretch is to be refined later, so a job for that is written with the rest.
 
+        With `read_with_vectors` that is by vectors; what has all of its vectors already is read with them at once.
         `default_user` is whose memory a stretch goes to in which no user speaks; without one it is the agent's.
         """
         self._engine = engine
         self._extractor = extractor
         self._zone = zone
         self._refined = refined
+        self._read_with_vectors = read_with_vectors
         self._mirror = mirror
         self._default_users = [] if default_user is None else [default_user]
 
@@ -85,14 +89,14 @@ class Carver:
                 return True
             return any(self._engine.same(home, sentence, kind=Kind.FACT) is not None for home in homes[:EVERYTHING])
 
-        found = self._extractor.extract(stretch.messages, self._zone, is_recalled)
+        found, is_final = self._read(stretch, is_recalled)
         writer = _StretchWriter(self._engine, self._extractor, self._zone, session, stretch)
         parents = [writer.add_user(home, found, user) for user, home in zip(users, homes, strict=True)]
         cases = {
             agent: writer.add_cases(project.owner("agent", agent), found.cases) if found.cases else []
             for agent in agents
         }
-        if self._refined and users:
+        if self._refined and users and not is_final:
             owned = [("user", user, parent) for user, parent in zip(users, parents, strict=True)]
             learned = [("agent", agent, key) for agent in agents for key in cases[agent]]
             writer.changes.append(_make_job(project, session, len(stretch.messages), owned, learned))
@@ -101,6 +105,16 @@ class Carver:
             homes, parents = [project.owner("agent", speaker)], [writer.stretch_id]
         writer.move_turns(homes, parents, found.own_texts)
         apply_mirrored(self._engine, self._mirror, writer.changes)
+
+    def _read(self, stretch: Stretch, recalled: Recalled) -> tuple[Extraction, bool]:
+        """What a stretch holds, and whether it need not be read again."""
+        if self._read_with_vectors:
+            from ..extract.rules.vector_reading import read_with_vectors
+
+            vectors = find_message_vectors(self._engine, stretch.turns)
+            if vectors:
+                return read_with_vectors(stretch.messages, self._zone, recalled, vectors)
+        return self._extractor.extract(stretch.messages, self._zone, recalled), False
 
     def _list_profile_sentences(self, home: Scope) -> list[str]:
         """What a user's profile says, sentence by sentence."""

@@ -21,13 +21,16 @@ from ..values.progress import Progress
 from .embedding import embed_with_codes
 
 PAUSE = 0.5  # seconds that new work is left to gather
+PAUSE_APART = 0.1  # the same in a process that takes no calls, which the work cannot get in the way of
 ROUND = 5.0  # seconds between two rounds, in which work that other processes left is found
 WORDS_BATCH = 2000
 EMBED_BATCH = 16  # a quarter of a second's work: then other processes may claim some, or the end may have come
 PATIENCE = 2.0  # seconds that a close waits for a piece of work that does not end, as with a silent endpoint
 BUSY_PATIENCE = 60.0  # seconds that settling waits for another process that is at this work and does not end
 NICE = 10  # no caller waits for this work, and one may wait for the processor
-LONGEST_PAUSE = 1.0  # seconds that a piece of work waits while there are calls, so that it is done some time
+LONGEST_PAUSE = 0.1
+"""Seconds that a piece of work waits while there are calls. Longer, and where there always are some, searches would
+come to make the vectors that the work does not get to, which leaves it even less time."""
 SHORT = 0.01  # seconds between two looks whether there still are
 
 
@@ -65,6 +68,8 @@ class BackgroundWork:
         self._thread: threading.Thread | None = None
         self._tidied = time.monotonic()
         self._next_tidy = self._tidied + ROUND
+        self.is_behind = False
+        """Whether there was work when it last looked that is not done yet. Less urgent work had better wait."""
 
     def start(self) -> None:
         """Work in the background from now on."""
@@ -170,11 +175,13 @@ class BackgroundWork:
         while not self._stop.is_set():
             self._wake.wait(min(ROUND, max(0.0, self._next_tidy - time.monotonic())))
             self._wake.clear()
-            if self._stop.wait(PAUSE):
+            if self._stop.wait(PAUSE if self._sharing.is_busy is None else PAUSE_APART):
                 return
             try:
+                self.is_behind = True
                 try:
                     self._settle(self._tidy_meanwhile, None, wait=False)
+                    self.is_behind = False
                     self._add_codes(self._tidy_meanwhile, self._wake.is_set)
                 finally:
                     self._tidy()  # also where an embedder fails

@@ -482,6 +482,11 @@ class Engine(RecordReader):
         """Whether meaning counts here, as far as that is known without opening what makes vectors."""
         return self._embedding.is_expected
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether background work of this process is not done that searches may miss: other work had better wait."""
+        return self._background.is_behind
+
     def settle(self, progress: Progress | None = None, limit: int | None = None) -> int:
         """Index and embed what waits for it, now; how many records were embedded. None are, if it is read-only."""
         return 0 if self.read_only else self._background.settle(progress, limit)

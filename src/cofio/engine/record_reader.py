@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import takewhile
-from typing import TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from ..backends.interface import Backend
 from ..backends.rules import digest_text, is_expired
@@ -26,6 +26,9 @@ from ..values.records import (
     member,
 )
 from ..values.times import from_micros
+
+if TYPE_CHECKING:
+    from ..values.changes import Vector
 
 Records: TypeAlias = list[Record]  # inside of RecordReader, `list` is a verb
 Found: TypeAlias = list[Record | None]
@@ -102,6 +105,14 @@ class RecordReader:
         with self._backend.snapshot() as snapshot:
             record = snapshot.by_id(id)
             return {} if record is None or is_expired(record, snapshot.now) else snapshot.given_vectors(id)
+
+    def read_vectors(self, embedder: str, ids: Iterable[str]) -> dict[str, Vector]:
+        """The vectors that an embedder has made of records, by their ids; those that have none yet are left out."""
+        wanted = list(ids)
+        for each in wanted:
+            _check_id(each)
+        with self._backend.snapshot() as snapshot:
+            return snapshot.made_vectors(embedder, wanted)
 
     def same(self, scope: Scope, text: str, *, kind: Kind | str = Kind.NOTE) -> Record | None:
         """The oldest record of the scope and kind with just this text, white space apart; None when there is none."""

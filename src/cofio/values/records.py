@@ -47,7 +47,7 @@ _LATEST = datetime(9999, 12, 30, tzinfo=UTC)
 
 
 class Kind(StrEnum):
-    """What a record is: its name, its number in the files of vectors, and whether a search finds it.
+    """What a record is: its name, its number in the files of vectors, whether a search finds it, and also by meaning.
 
     A new kind is one more line here. Numbers are stored, so none is changed or given to another kind.
     """
@@ -55,8 +55,9 @@ class Kind(StrEnum):
     _value_: str
     number: int
     is_searchable: bool
+    has_vector: bool
 
-    def __new__(cls, name: str, number: int = -1, is_searchable: bool = True) -> Kind:
+    def __new__(cls, name: str, number: int = -1, is_searchable: bool = True, has_vector: bool = True) -> Kind:
         # It makes the members below; that `Kind(name)` gives one of them, without a number, is for type checkers.
         if number < 0:
             raise TypeError(f"the kind {name} has no number")
@@ -64,6 +65,7 @@ class Kind(StrEnum):
         kind._value_ = name
         kind.number = number
         kind.is_searchable = is_searchable
+        kind.has_vector = is_searchable and has_vector
         return kind
 
     NOTE = "note", 0
@@ -74,7 +76,9 @@ class Kind(StrEnum):
     TURN = "turn", 5
     EPISODE = "episode", 6
     FACT = "fact", 7
-    PROFILE = "profile", 8
+    PROFILE = "profile", 8, True, False
+    """What is known of a user, on one page: found by words. What it says, facts say, each with a vector of its own;
+    the page is longer than what a model reads at once, and changes with every stretch of conversation."""
     CASE = "case", 9
     SKILL = "skill", 10
     REVISION = "revision", 11, False
@@ -89,6 +93,8 @@ class Kind(StrEnum):
 
 NOT_SEARCHABLE = frozenset(kind for kind in Kind if not kind.is_searchable)
 """The kinds that no search finds."""
+WITHOUT_VECTOR = frozenset(kind for kind in Kind if not kind.has_vector)
+"""The kinds that no search finds by meaning."""
 
 
 class Importance(StrEnum):

@@ -7,11 +7,12 @@ from datetime import datetime
 from hashlib import blake2b
 
 from ...values.query import AllOf, AnyOf, Bounds, Filter, Value, Where
-from ...values.records import NOT_SEARCHABLE, Scope
+from ...values.records import NOT_SEARCHABLE, WITHOUT_VECTOR, Scope
 from ...values.times import to_micros
 from ..store_time import SLACK
 
 SEARCHABLE = "r.kind NOT IN ('{}')".format("', '".join(sorted(NOT_SEARCHABLE)))
+EMBEDDED = "r.kind NOT IN ('{}')".format("', '".join(sorted(WITHOUT_VECTOR)))
 LIVE = "(r.expires_at IS NULL OR r.expires_at > {})"
 PREFIX = 800  # bytes of a scope's path that its index is over
 ALL_SCOPES = "*"

@@ -12,6 +12,7 @@ from ..record_interface import ChangeNumbers
 from ..store_copy import StoredPending, StoredRecord, StorePart
 from .database import Connection, Connections
 from .record_rows import COLUMNS, OPEN_SNAPSHOT
+from .vector_rows import decode_vector
 
 PAGE = 500  # rows that are fetched at once
 PAGE_BYTES = 8_000_000  # after which a page ends with fewer, so that it takes little memory whatever it holds
@@ -27,7 +28,6 @@ _VECTORS = """
 (SELECT array_agg(v.token_codes ORDER BY e.no) FROM @vector v JOIN @embedder e ON e.no = v.embedder
  WHERE v.scope = r.scope AND v.no = r.no)
 """
-_VECTOR_HEADER = 4  # bytes of the binary form before the numbers
 # The lengths are known without reading what is long.
 _CUT = f"""
 SELECT {{columns}} FROM (
@@ -75,8 +75,6 @@ def dump(connections: Connections) -> Generator[StorePart]:
 
 
 def _dump_records(connections: Connections, connection: Connection) -> Iterator[StoredRecord]:
-    import numpy as np  # a command that only reads does without
-
     statement = page_records(f"r.no, r.text_seq, {COLUMNS}, {GIVEN}, {_VECTORS}", "true")
     for last, first, restated, *columns, parts, given, embedders, vectors, codes in fetch_pages(
         connections, connection, statement
@@ -85,7 +83,7 @@ def _dump_records(connections: Connections, connection: Connection) -> Iterator[
         if parts:
             record = replace(record, given={part: unpack_vector(data) for part, data in zip(parts, given, strict=True)})
         found = zip(embedders or (), vectors or (), strict=True)
-        made = {name: np.frombuffer(data, ">f2", offset=_VECTOR_HEADER).astype(np.float32) for name, data in found}
+        made = {name: decode_vector(data) for name, data in found}
         by_embedder = zip(embedders or (), codes or (), strict=True)
         coded = {name: code for name, code in by_embedder if code is not None}
         yield StoredRecord(record, made, coded, ChangeNumbers(first, last, restated))

@@ -314,6 +314,17 @@ class PostgresRecords:
         )
         return {part: unpack_vector(data) for part, data in rows}
 
+    def made_vectors(self, embedder: str, record_ids: Sequence[str]) -> dict[str, Vector]:
+        """The vectors that an embedder made of the present texts of records, by their ids."""
+        from .vector_rows import decode_vector  # which needs numpy
+
+        rows = self._fetch(
+            "SELECT i.id, @@halfvec_send(v.data) FROM @embedder e JOIN @record_id i ON i.id = ANY($2::text[])"
+            " JOIN @vector v ON v.scope = i.scope AND v.no = i.no AND v.embedder = e.no WHERE e.name = $1",
+            (embedder, list(record_ids)),
+        )
+        return {record_id: decode_vector(data) for record_id, data in rows}
+
     def _one(self, sql: str, *values: object) -> Record | None:
         row = self._run(sql, values).fetchone()
         if row is None:
@@ -504,7 +515,7 @@ class PostgresTransaction(PostgresRecords):
             self._scope_of[record.id] = record.scope
         if restated:
             self._run(_FORGET_VECTORS, (record.id,))
-            self._run(_ADD_UNEMBEDDED, (record.id, record.kind not in NOT_SEARCHABLE))
+            self._run(_ADD_UNEMBEDDED, (record.id, record.kind.has_vector))
         if given is not None:
             self._run(_FORGET_GIVEN, (record.id,))
             self._store_given(record.id, given)
@@ -588,7 +599,7 @@ def encode_record(record: Record, text: PreparedText) -> Row:
 
 def _encode_insert(record: Record, text: PreparedText) -> Row:
     """The values of what adds a record."""
-    return (digest(record.scope.path), *encode_record(record, text), record.kind not in NOT_SEARCHABLE)
+    return (digest(record.scope.path), *encode_record(record, text), record.kind.has_vector)
 
 
 def _split(record: Record) -> Sequence[str]:

@@ -20,7 +20,7 @@ from ..record_columns import decode_record, unpack_vector
 from ..search_interface import CONTENT_CHARACTERS, Backlog, Candidate, Candidates, Content, Surroundings
 from ..store_time import compute_store_time
 from .candidate_query import CANDIDATE, CandidateQuery, VectorQuery
-from .conditions import SEARCHABLE, Values, select_scopes, within
+from .conditions import EMBEDDED, SEARCHABLE, Values, select_scopes, within
 from .database import Connection, Connections, Cursor, FirstAnswer
 from .hnsw import SETTINGS
 from .record_rows import COLUMNS, OPEN_SNAPSHOT, number_term
@@ -259,7 +259,7 @@ class PostgresSearcher:
         )
         unknown = (
             f"SELECT count(*) FROM (SELECT FROM @record r WHERE e.no IS NULL AND $1::text IS NOT NULL AND"
-            f" r.scope = ANY({scopes}) AND {SEARCHABLE}{kinds} LIMIT {MANY + 1}) AS m"
+            f" r.scope = ANY({scopes}) AND {EMBEDDED}{kinds} LIMIT {MANY + 1}) AS m"
         )
         sql = (
             f"SELECT coalesce(e.no, 0), coalesce(e.dimensions, 0), ({missing}) + ({unknown}),"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ...text.tokenizer import build_embed_text
 from ...values.errors import Unavailable
 from ...values.query import Bounds
-from ...values.records import NOT_SEARCHABLE
+from ...values.records import WITHOUT_VECTOR
 from .conditions import Values, select_scopes, select_time, within
 from .database import Connection, Connections
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 FindWriter: TypeAlias = "Callable[[], Connections]"
 """Gives connections on which something can be changed, where those at hand may lead to a standby."""
 LEASE = "5 minutes"  # that a claim holds, if the process that has it ends without a word
-_KINDS = "kind NOT IN ('{}')".format("', '".join(sorted(NOT_SEARCHABLE)))
+_VECTOR_HEADER = 4  # bytes of the binary form before the numbers
+_KINDS = "kind NOT IN ('{}')".format("', '".join(sorted(WITHOUT_VECTOR)))
 _REGISTER = "INSERT INTO @embedder (name) VALUES ($1) ON CONFLICT (name) DO NOTHING"
 _FIND = "SELECT no, dimensions, filled FROM @embedder WHERE name = $1"
 # Those who wrote before the embedder was known may commit later: it is filled for good when all of them have ended.
@@ -326,6 +327,13 @@ def encode_vector(vector: Vector) -> str:
     return "[" + ",".join(map(repr, vector.astype("<f2").astype("<f4").tolist())) + "]"
 
 
+def decode_vector(data: bytes) -> Vector:
+    """A vector from the binary form of pgvector's half precision."""
+    import numpy as np
+
+    return np.frombuffer(data, ">f2", offset=_VECTOR_HEADER).astype(np.float32)
+
+
 def _drop(connections: Connections, connection: Connection, embedders: Sequence[int]) -> None:
     for table in ("@vector", "@unembedded"):
         connections.execute(connection, f"DELETE FROM {table} WHERE embedder = ANY($1::integer[])", ([*embedders],))
@@ -357,8 +365,8 @@ def _store(
 
 
 def _get_text(row: tuple[Any, ...]) -> str:
-    """Return what a record's vector is made of; "" for one of a kind that is not searched."""
+    """Return what a record's vector is made of; "" for one of a kind that has none."""
     kind, title, text, tags, data = row[3:8]
-    if kind is None or kind in NOT_SEARCHABLE:  # None where the record is gone
+    if kind is None or kind in WITHOUT_VECTOR:  # None where the record is gone
         return ""
     return build_embed_text(title=title, text=text, tags=json.loads(tags), data=json.loads(data))

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from ...values.query import AllOf, AnyOf, Bounds, Filter, Value, Where
-from ...values.records import NOT_SEARCHABLE, Scope
+from ...values.records import NOT_SEARCHABLE, WITHOUT_VECTOR, Scope
 from ...values.times import to_micros
 
 Bound = None | int | float | str | bytes
 SEARCHABLE = "kind NOT IN ('{}')".format("', '".join(sorted(NOT_SEARCHABLE)))
+EMBEDDED = "kind NOT IN ('{}')".format("', '".join(sorted(WITHOUT_VECTOR)))
 
 
 @dataclass(slots=True)
@@ -47,6 +48,13 @@ def within(bounds: Bounds, now: int, *, by_row: bool) -> Condition:
         sql, values = _filter(bounds.filter, by_row)
         condition.add(sql, *values)
     return condition
+
+
+def names_rows(filter_: Filter | None) -> bool:
+    """Whether a filter is met by few records, which an index finds: those with an id or under a parent."""
+    if isinstance(filter_, AllOf):
+        return any(map(names_rows, filter_.parts))
+    return isinstance(filter_, Where) and filter_.name in ("id", "parent") and filter_.operator in ("=", "in")
 
 
 def within_scope(bounds: Bounds, *, by_row: bool = True) -> Condition:

@@ -29,6 +29,8 @@ APPLICATION = 0x636F6669  # "cofi": marks a file as ours
 NEEDED_SCHEMA = 3
 """What every store is brought to when it is opened. Later steps are made with the first record that needs them, so that
 programs that know no more can use a store as long as there is nothing in it that they would fail at."""
+MOST_REWRITTEN = 20_000  # vectors that are laid out anew when a store is opened, which takes less than half a second
+_NO_ROWID = "WITHOUT ROWID"
 PATIENCE = 60.0  # seconds that a caller waits for another process before it gets an error
 GROUP = 64  # the most callers whose writes share one commit
 CHECKPOINT_PAGES = 4000  # a backstop: the background work checkpoints earlier
@@ -95,7 +97,7 @@ class Database:
                     _check_schema(self._writer, path, load_migrations()[-1][0])
                 else:
                     migrate(self._writer, path, load_migrations(), upto=NEEDED_SCHEMA)
-                    _improve_indexes(self._writer)
+                    _improve_layout(self._writer)
                 if self._access == "immutable":
                     self._files = OpenFiles([path, self._log_path], unchanged=True)
                 else:
@@ -576,24 +578,49 @@ def migrate(
             raise
 
 
-def _improve_indexes(connection: apsw.Connection) -> None:
-    """Replace an index that older programs made, and that they can do without: what many say is in many scopes.
+def _improve_layout(connection: apsw.Connection) -> None:
+    """Lay out anew what older programs, and the steps, laid out worse; programs of any version can do with either.
 
     A store that others are writing to, or on a full disk, stays as it is; the next to open it tries again.
     """
-    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'record_text'").get:
+    has_index = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'record_text'").get
+    vectors = "SELECT sql FROM sqlite_schema WHERE name = 'vector'"
+    if has_index and not str(connection.execute(vectors).get).endswith(_NO_ROWID):
         return
     connection.set_busy_handler(None)
     try:
         connection.execute("BEGIN IMMEDIATE")
-        connection.execute("CREATE INDEX IF NOT EXISTS record_text ON record (digest, scope, kind)")
-        connection.execute("DROP INDEX IF EXISTS record_digest")
+        if not has_index:  # what many say is in many scopes
+            connection.execute("CREATE INDEX IF NOT EXISTS record_text ON record (digest, scope, kind)")
+            connection.execute("DROP INDEX IF EXISTS record_digest")
+        give_rowids(connection, MOST_REWRITTEN)
         connection.execute("COMMIT")
     except apsw.Error:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
     finally:
         connection.set_busy_handler(_BusyHandler())
+
+
+def give_rowids(connection: apsw.Connection, most: int | None = None) -> None:
+    """Give the table of vectors rowids, if it has none and holds no more than `most`.
+
+    A vector and its codes take a kilobyte and more. Without rowids, rows as large stand in every node of a deep tree,
+    with a page of overflow for each: it takes twice the space, and three times as long to read.
+    """
+    select = "SELECT sql FROM sqlite_schema WHERE tbl_name = 'vector' AND type = ? AND sql IS NOT NULL"
+    table = str(connection.execute(select, ("table",)).get).rstrip()
+    if not table.endswith(_NO_ROWID):
+        return
+    if most is not None and connection.execute("SELECT 1 FROM vector LIMIT 1 OFFSET ?", (most,)).get:
+        return
+    indexes = [sql for (sql,) in fetch(connection, select, ("index",))]
+    connection.execute(table.removesuffix(_NO_ROWID).replace("vector", "rewritten", 1))
+    connection.execute("INSERT INTO rewritten SELECT * FROM vector ORDER BY embedder, vseq")
+    connection.execute("DROP TABLE vector")
+    connection.execute("ALTER TABLE rewritten RENAME TO vector")
+    for sql in indexes:
+        connection.execute(sql)
 
 
 def raise_schema(connection: apsw.Connection, number: int) -> None:

@@ -17,7 +17,7 @@ from ...values.times import from_micros, to_micros
 from ..record_columns import decode_headings, decode_record, decode_scope, decode_tags, pack_vector, unpack_vector
 from ..record_interface import ChangeNumbers, GivenVectors, Headings, PreparedText, Records
 from ..store_time import compute_store_time
-from .conditions import within
+from .conditions import names_rows, within
 from .counts import CountCache
 from .database import correct_time, fetch, raise_schema
 
@@ -171,12 +171,18 @@ class RecordRows:
         """The vectors that were given with a record."""
         return read_given(self._connection, record_id)
 
+    def made_vectors(self, embedder: str, record_ids: Sequence[str]) -> dict[str, Vector]:
+        """The vectors that an embedder made of the present texts of records, by their ids."""
+        from .vector_rows import read_vectors  # which needs this module, and numpy
+
+        return read_vectors(self._connection, embedder, record_ids)
+
     def _one(self, sql: str, *values: str | bytes | int) -> Record | None:
         row = self._do(sql, values).get
         return None if row is None else decode_record(row)
 
     def _select(self, columns: str, bounds: Bounds, window: Window) -> Sequence[Any]:
-        condition = within(self._narrow(bounds), self._at, by_row=False)
+        condition = within(self._narrow(bounds), self._at, by_row=names_rows(bounds.filter))
         order = _ORDERS[window.order].format("DESC" if window.newest else "ASC")
         return fetch(
             self._connection,

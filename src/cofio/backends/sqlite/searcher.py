@@ -28,6 +28,7 @@ from ...values.times import to_micros
 from ..record_columns import decode_record
 from ..search_interface import CONTENT_CHARACTERS, Backlog, Candidate, Candidates, Content, Surroundings
 from ..store_time import compute_store_time
+from .conditions import EMBEDDED as _EMBEDDED
 from .conditions import SEARCHABLE as _SEARCHABLE
 from .conditions import changed_within, within, within_scope
 from .database import Database, fetch
@@ -447,7 +448,7 @@ class SnapshotSearch:
             if self._bounds.kinds:
                 condition.add(f"kind IN ({', '.join('?' * len(self._bounds.kinds))})", *self._bounds.kinds)
             vectors = self._connection.execute(
-                f"SELECT count(*) FROM record WHERE {recent.sql} AND {_SEARCHABLE} AND {condition.sql}"
+                f"SELECT count(*) FROM record WHERE {recent.sql} AND {_EMBEDDED} AND {condition.sql}"
                 " AND (SELECT text_seq FROM vector WHERE vector.embedder = ? AND vector.no = record.no)"
                 " IS NOT record.text_seq",
                 (*recent.values, *condition.values, facts.embedder),

@@ -14,7 +14,7 @@ import apsw
 from ...values.errors import Unavailable
 from ...values.progress import Progress
 from ..upkeep_interface import Erase, Index, Purge, ReportFault, Task, Tidy, Upkeep
-from .database import Database, fetch, translate_errors
+from .database import Database, fetch, give_rowids, translate_errors
 from .erasure import Erasure
 from .expiry import Expiry
 from .upkeep_lock import UpkeepLock
@@ -137,6 +137,7 @@ class DerivedWork:
                 if is_miscounted:
                     checks.recount(connection)
                 connection.execute("DELETE FROM segment")
+                give_rowids(connection)
                 if embedder is not None:
                     drop_vectors(connection, "name <> ?", embedder)
 

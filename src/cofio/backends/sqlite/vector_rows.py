@@ -10,9 +10,9 @@ import apsw
 
 from ...text.tokenizer import build_embed_text
 from ...values.query import Bounds
-from ...values.records import NOT_SEARCHABLE
+from ...values.records import WITHOUT_VECTOR
 from ..store_time import compute_store_time
-from .conditions import SEARCHABLE, changed_within, within
+from .conditions import EMBEDDED, changed_within, within
 from .database import Database, fetch, raise_schema, read_generation, retry_while_busy, write_derived
 from .word_index import IndexState
 
@@ -209,7 +209,7 @@ def find_unembedded(
         f" FROM (SELECT no AS recent FROM record WHERE {recent.sql} ORDER BY seq DESC LIMIT ?)"
         " CROSS JOIN record ON record.no = recent"
         " WHERE (SELECT text_seq FROM vector WHERE vector.embedder = ? AND vector.no = record.no)"
-        f" IS NOT record.text_seq AND {SEARCHABLE}",
+        f" IS NOT record.text_seq AND {EMBEDDED}",
         (*condition.values, *recent.values, RECENT, number),
     ).get
     if number and not bounds.exact and changed - upto < RECENT:  # else some may not have been looked at
@@ -233,10 +233,23 @@ def count_waiting(connection: apsw.Connection, embedder: str) -> int:
             "SELECT count(*) FROM record LEFT JOIN vector ON vector.no = record.no"
             " AND vector.embedder = (SELECT no FROM embedder WHERE name = ?1)"
             " WHERE seq > ifnull((SELECT seen_seq FROM embedder WHERE name = ?1), 0)"
-            f" AND vector.text_seq IS NOT record.text_seq AND {SEARCHABLE}",
+            f" AND vector.text_seq IS NOT record.text_seq AND {EMBEDDED}",
             (embedder,),
         ).get
     )
+
+
+def read_vectors(connection: apsw.Connection, embedder: str, record_ids: Sequence[str]) -> dict[str, Vector]:
+    """Return the vectors of records' present texts by their ids, as far as there are some."""
+    import numpy as np
+
+    rows: list[tuple[str, bytes]] = fetch(
+        connection,
+        "SELECT record.id, vector.data FROM json_each(?) CROSS JOIN record ON record.id = value CROSS JOIN vector"
+        " ON vector.embedder = ? AND vector.no = record.no AND vector.text_seq = record.text_seq",
+        (json.dumps(list(record_ids)), _read_embedder(connection, embedder)[0]),
+    )
+    return {record_id: np.frombuffer(data, "<f2").astype(np.float32) for record_id, data in rows}
 
 
 def store_precomputed(
@@ -282,9 +295,9 @@ def _insert(
 
 
 def _text(row: _TextRow) -> str:
-    """Return what a record's vector is made of; "" for one of a kind that is not searched."""
+    """Return what a record's vector is made of; "" for one of a kind that has none."""
     _, _, _, kind, title, text, tags, data = row
-    if kind in NOT_SEARCHABLE:
+    if kind in WITHOUT_VECTOR:
         return ""
     return build_embed_text(title=title, text=text, tags=json.loads(tags), data=json.loads(data))
 

@@ -23,6 +23,7 @@ from ...conversations.message_records import fields
 from ...conversations.usage import ModelUsage
 from ...engine.engine import Engine
 from ...llm import Usage
+from ...values.changes import Delete
 from ...values.errors import CofioError, Conflict, NotFound, Unavailable
 from ...values.query import MAX_LIST, AllOf, Where
 from ...values.records import Json, Kind, Record, Scope
@@ -33,6 +34,7 @@ from .claims import Claims
 
 WORKERS = 4  # jobs at once: one that waits for a model does not keep the others
 AT_MODEL = WORKERS - 1  # of them, those that may wait for a model: there is always one for what clients wait for
+STAND_BACK = 300.0  # seconds that a job which takes the processor waits for what searches miss, at most
 SCAN_PAUSE = 60.0  # seconds between looks for what other servers left
 QUIET_SCANS = 4  # looks for silent sessions within the time after which one counts as silent
 SHORTEST_QUIET, LONGEST_QUIET = 0.1, 300.0  # seconds between them, at least and at most
@@ -257,8 +259,9 @@ class Jobs:
                     self._next_quiet_scan = now + max(SHORTEST_QUIET, min(LONGEST_QUIET, often))
                     scan = self._carve_quiet
                 else:
-                    able = [self._due_lines, *([self._due] if self._at_model < AT_MODEL else [])]
+                    able = [self._due_lines, *([self._due] if self._may_begin(now) else [])]
                     due = [queue[0][0] for queue in able if queue]
+                    due += [now + SHORT] if self._due and self._stands_back(now) else []
                     due += [] if self._is_scanning else [self._next_scan, self._next_quiet_scan]
                     self._condition.wait(min(due) - now if due else None)
                     continue
@@ -276,10 +279,24 @@ class Jobs:
         """What is due and can be done: tasks first, for clients wait for them."""
         if self._due_lines and self._due_lines[0][0] <= now:
             return heapq.heappop(self._due_lines)[2]
-        if self._due and self._due[0][0] <= now and self._at_model < AT_MODEL:
+        if self._due and self._due[0][0] <= now and self._may_begin(now):
             self._at_model += 1
             return heapq.heappop(self._due)[2]
         return None
+
+    def _may_begin(self, now: float) -> bool:
+        """Whether one more of the jobs can be done that no client waits for."""
+        if self._conversations.has_model:
+            return self._at_model < AT_MODEL
+        return not self._at_model and not self._stands_back(now)
+
+    def _stands_back(self, now: float) -> bool:
+        """Whether the next job, which is for this processor and no model's, is to wait for more urgent work."""
+        conversations = self._conversations
+        return (
+            not conversations.has_model and conversations.engine.is_behind
+            and bool(self._due) and now - self._due[0][0] < STAND_BACK
+        )  # fmt: skip
 
     def _look_for_jobs(self) -> None:
         self._enqueue_all(CONVERSATIONS, UNFINISHED)
@@ -409,6 +426,8 @@ class Jobs:
             return None
         if wait := self._claims.measure_wait(job_record):
             return wait
+        if fields(job_record)["task"] == "refine" and conversations.is_refined and not conversations.has_model:
+            return self._read_again(job, job_record)
         attempts = int(str(fields(job_record)["attempts"])) + 1
         try:
             job_record = _mark(
@@ -445,6 +464,26 @@ class Jobs:
             _mark(conversations, job_record, status="failed", error=str(error)[:1000])
             return None
         _mark(conversations, job_record, status="done", result=result, error=None, usage=usage)
+        return None
+
+    def _read_again(self, job: _Job, job_record: Record) -> float | None:
+        """Do a job that needs no model. It is taken down only when it is over: to do it twice does no harm.
+
+        Returns in how many seconds it is to be tried again, if it is.
+        """
+        conversations = self._conversations
+        try:
+            conversations.refine(job.project, fields(job_record))
+        except (Conflict, NotFound):  # a record changed meanwhile: look again
+            return FIRST
+        except Unavailable as error:
+            if conversations.engine.closed or self._is_closing:
+                return None
+            attempts = int(str(fields(job_record)["attempts"])) + 1
+            _mark(conversations, job_record, status="waiting", attempts=attempts, error=str(error)[:1000])
+            return min(LONGEST, FIRST * 2.0 ** min(attempts - 1, 20))
+        with suppress(NotFound):  # another server has done it, too, or it was deleted with its session
+            conversations.engine.apply([Delete(id=job_record.id)])
         return None
 
 

@@ -73,17 +73,21 @@ class Acceptor:
                 _log.error("no connection can be taken for %g s: %s", PAUSE, error.strerror)
                 self._pause(PAUSE)
             return False  # else there is none left, or the client has gone
-        connection.setblocking(False)
         with suppress(OSError):  # the client has gone
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # small answers go out at once
-        task = self._loop.create_task(self._open(connection))
-        self._openings.add(task)
-        task.add_done_callback(self._openings.discard)
+        self.open(connection, self._make_protocol)
         return True
 
-    async def _open(self, connection: socket.socket) -> None:
+    def open(self, connection: socket.socket, make_protocol: Callable[[], asyncio.BaseProtocol]) -> None:
+        """Begin to listen to a connection."""
+        connection.setblocking(False)
+        task = self._loop.create_task(self._open(connection, make_protocol))
+        self._openings.add(task)
+        task.add_done_callback(self._openings.discard)
+
+    async def _open(self, connection: socket.socket, make_protocol: Callable[[], asyncio.BaseProtocol]) -> None:
         with suppress(OSError):  # the client has gone
-            await self._loop.connect_accepted_socket(self._make_protocol, connection)
+            await self._loop.connect_accepted_socket(make_protocol, connection)
 
 
 class SharingAcceptor(Acceptor):

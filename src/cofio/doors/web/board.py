@@ -120,6 +120,15 @@ class Board:
         """Whether a worker is at work for a client."""
         return any(self._numbers[number * _PER_PROCESS + _BUSY_THREADS] > 0 for number in range(self.workers))
 
+    def find_idle_worker(self, besides: int) -> int | None:
+        """Return a worker that is at work for no client, for one that is; None if there is none."""
+        if not self._numbers[besides * _PER_PROCESS + _BUSY_THREADS]:
+            return None
+        for number in range(self.workers):
+            if number != besides and self.is_up(number) and not self._numbers[number * _PER_PROCESS + _BUSY_THREADS]:
+                return number
+        return None
+
     def add_tasks_sent(self, number: int, change: int) -> None:
         """Count tasks that a worker tells the background process of."""
         self._numbers[number * _PER_PROCESS + _TASKS_SENT] += change

@@ -10,6 +10,7 @@ import asyncio
 import json
 import logging
 from asyncio import TimerHandle
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any, ClassVar
@@ -84,6 +85,9 @@ class ConnectionPool:
         self._incomplete: dict[Connection, None] = {}
         """Those from which no whole request has come; the one for which that is longest true stands first."""
         self._throttle = LogThrottle()
+        self.hand_over: Callable[[int], bool] | None = None
+        """Gives a connection, by its descriptor, to another process of the server that has less to do; whether it did.
+        A client that has few connections, as most have, would else be answered by one process while others rest."""
 
     def protocol(self) -> type[asyncio.Protocol]:
         """Make the class whose connections belong to this pool."""
@@ -265,6 +269,24 @@ class Connection(HttpToolsProtocol):
             self._release_body()
             self._since = self.loop.time()
             self.pool.end_request(self)
+            if self.pool.hand_over is not None:
+                self.loop.call_soon(self._hand_over)  # once the answer is written
+
+    def _hand_over(self) -> None:
+        """Leave the connection to another process if that has less to do, between two requests.
+
+        What the client sends meanwhile waits in the socket, which is closed here and goes on there.
+        """
+        is_at_rest = self._part is _Part.NONE and not self._open_requests
+        if not is_at_rest or self.transport.is_closing() or self.transport.get_write_buffer_size():
+            return
+        descriptor = self.transport.get_extra_info("socket").fileno()
+        if self.pool.hand_over is not None and self.pool.hand_over(descriptor):
+            self.transport.close()
+
+    def take_over(self) -> None:
+        """Go on with a connection that another process has had, and on which a request may come at any time."""
+        self._part = _Part.NONE
 
     def _unsupported_upgrade_warning(self) -> None:
         """Answer as if no other protocol had been asked for; but what follows the head is not read, so not a body."""

@@ -21,6 +21,7 @@ Answerer: TypeAlias = Callable[[Question, "Link"], Awaitable[None]]
 PATIENCE = 1.0  # seconds that a message waits for room in an inbox
 _FRAME = struct.Struct("!cI")
 HEAD, BODY, END = b"H", b"B", b"E"
+_CONNECTION = b"C"  # the message with which a client's connection comes; one with an end of a link is {}
 
 
 class Link:
@@ -74,6 +75,10 @@ class Switchboard:
         """Put a message into another process's inbox; whether there was room, after a wait or at once."""
         return self._send(number, json.dumps(message).encode(), None, wait=wait)
 
+    def hand_over(self, number: int, descriptor: int) -> bool:
+        """Give another process a client's connection, if its inbox has room now; whether it has."""
+        return self._send(number, _CONNECTION, descriptor, wait=False)
+
     def _send(self, number: int, message: bytes, descriptor: int | None, *, wait: bool = True) -> bool:
         with suppress(OSError):
             send_message(self._inboxes[number], message, descriptor, wait=wait)
@@ -110,9 +115,20 @@ def wait_for_answer(end: socket.socket, question: Question, seconds: float) -> Q
 class Receptionist:
     """Reads a process's inbox within its event loop, and has what comes answered."""
 
-    def __init__(self, inbox: socket.socket, *, answer: Answerer, note: Callable[[Question], None]) -> None:
-        """`answer` is given the first frame of each link and the link, `note` each message that is not about a link."""
+    def __init__(
+        self,
+        inbox: socket.socket,
+        *,
+        answer: Answerer,
+        note: Callable[[Question], None],
+        take_over: Callable[[socket.socket], None] | None = None,
+    ) -> None:
+        """`answer` is given the first frame of each link and the link, `note` each message that is not about a link.
+
+        `take_over` is given the connections of clients that other processes hand over.
+        """
         self._inbox = inbox
+        self._take_over = take_over
         self._answer = answer
         self._note = note
         self._tasks: set[asyncio.Task[None]] = set()
@@ -135,6 +151,12 @@ class Receptionist:
             message, end = receive_message(self._inbox)
             if end is None:
                 self._note(json.loads(message))
+                return
+            if message == _CONNECTION:
+                if self._take_over is None:
+                    end.close()
+                else:
+                    self._take_over(end)
                 return
             task = asyncio.get_running_loop().create_task(self._serve(end))
             self._tasks.add(task)

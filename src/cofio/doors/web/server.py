@@ -465,7 +465,7 @@ class HttpServer(uvicorn.Server):
     ) -> None:
         """`streams` are ended when the server begins to stop. `processes` share the limits of the server."""
         capacity = Capacity.measure()
-        pool = ConnectionPool(
+        self._pool = pool = ConnectionPool(
             min(capacity.connections, -(-MAX_CONNECTIONS // processes)),
             bodies=max(LEAST_BODIES, MAX_BODIES // processes),
         )

@@ -26,6 +26,7 @@ from ..rest import http as rest
 from ..rest.assistant import open_assistant
 from ..rest.remote_jobs import RemoteJobs
 from .acceptor import Acceptor, SharingAcceptor
+from .connections import Connection
 from .links import Link, Question, Receptionist
 from .listener import check_exposure
 from .logs import say
@@ -151,7 +152,11 @@ class WorkerServer(HttpServer):
         super().__init__(application, announce, hurry, streams=streams, processes=member.board.workers)
         self._member = member
         self._report = report
-        self._receptionist = Receptionist(member.switchboard.own, answer=sessions.answer, note=sessions.note)
+        self._receptionist = Receptionist(
+            member.switchboard.own, answer=sessions.answer, note=sessions.note, take_over=self._take_over
+        )
+        if member.board.workers > 1:
+            self._pool.hand_over = self._hand_over
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to take requests, and say so."""
@@ -163,6 +168,24 @@ class WorkerServer(HttpServer):
             listener, self._make_protocol, lambda: len(self.server_state.connections), board=self._member.board,
             number=self._member.number,
         )  # fmt: skip
+
+    def _hand_over(self, descriptor: int) -> bool:
+        """Give a connection to a worker that is at work for no one, while this one is; whether there is such a one."""
+        idle = self._member.board.find_idle_worker(self._member.number)
+        return idle is not None and self._member.switchboard.hand_over(idle, descriptor)
+
+    def _take_over(self, connection: socket.socket) -> None:
+        """Go on with a connection that another worker has had."""
+        if self._acceptors:
+            self._acceptors[0].open(connection, self._make_taken_over)
+        else:  # it was for a worker that was killed, in the place of which this one is about to start
+            connection.close()
+
+    def _make_taken_over(self) -> Connection:
+        protocol = self._make_protocol()
+        assert isinstance(protocol, Connection)
+        protocol.take_over()
+        return protocol
 
     async def on_tick(self, counter: int) -> bool:
         """Tell the others how many connections are open, and what waits, ten times a second."""

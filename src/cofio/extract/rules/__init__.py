@@ -10,7 +10,7 @@ from .agent_runs.cases import find_cases
 from .agent_runs.skills import build_skill
 from .agent_runs.task_kinds import is_alike
 from .boundaries import find_boundaries
-from .messages.turns import read_turns
+from .messages.turns import Turn, read_turns
 from .narration.episodes import build_episode
 from .narration.facts import find_facts
 from .profile.entries import find_entries
@@ -29,9 +29,12 @@ class Rules:
 
     def extract(self, messages: Sequence[Message], zone: tzinfo, recalled: Recalled) -> Extraction:
         """What one stretch holds."""
+        return self.extract_turns(read_turns(messages, zone, recalled), messages, zone)
+
+    def extract_turns(self, read: Sequence[Turn], messages: Sequence[Message], zone: tzinfo) -> Extraction:
+        """What one stretch holds, whose messages have been read."""
         if not messages:
             return Extraction()
-        read = read_turns(messages, zone, recalled)
         return Extraction(
             episode=build_episode(read),
             facts=find_facts(read),
