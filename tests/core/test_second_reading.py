@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.waiting import PATIENCE
 
-from cofio import Engine, Kind, Settings
+from cofio import Engine, Kind, Record, Settings
 from cofio.conversations.conversations import Conversations
 from cofio.conversations.message_records import fields
 from cofio.conversations.projects import Project
 from cofio.conversations.second_reading import is_possible
+from cofio.doors.rest.jobs import Jobs
 from cofio.extract.extractor import Message
 
 PROJECT = Project()
+AT = datetime(2026, 5, 11, 9, tzinfo=UTC)
 SAID = (
     "just moved to Berlin, wife's name is Ana",
     "my spirit animal is a burnt out printer",
@@ -36,11 +41,7 @@ def engine(tmp_path: Path, models: Path) -> Iterator[Engine]:
 
 
 def _carve(conversations: Conversations) -> None:
-    at = datetime(2026, 5, 11, 9, tzinfo=UTC)
-    messages = [
-        Message(id=f"m{number}", sender="kim", name="Kim", at=at, text=text) for number, text in enumerate(SAID)
-    ]
-    conversations.append(PROJECT, "s", messages)
+    _append(conversations, *SAID)
     conversations.carve(PROJECT, "s", whole=True)
 
 
@@ -90,6 +91,99 @@ def test_a_second_reading_keeps_what_a_person_changed_in_the_profile(engine: Eng
     edited = engine.read(profile.id)
     _refine(engine, conversations)
     assert engine.read(profile.id) == edited
+
+
+def _list_jobs(engine: Engine) -> list[Record]:
+    return engine.list(PROJECT.scope / "job", kinds=(Kind.LEDGER,), limit=10)
+
+
+def _append(conversations: Conversations, *said: str) -> None:
+    messages = [
+        Message(id=f"m{number}", sender="kim", name="Kim", at=AT, text=text) for number, text in enumerate(said)
+    ]
+    conversations.append(PROJECT, "s", messages)
+
+
+def test_a_stretch_whose_messages_have_vectors_is_read_with_them_at_once(engine: Engine, tmp_path: Path) -> None:
+    conversations = Conversations(engine, reads_twice=is_possible(engine))
+    _append(conversations, *SAID)
+    engine.settle()
+    conversations.carve(PROJECT, "s", whole=True)
+    assert not _list_jobs(engine)  # nothing is left to better
+    settings = replace(engine.settings, vault=False)
+    with Engine.open(tmp_path / "other", settings=settings) as other:
+        twice = Conversations(other, reads_twice=is_possible(other))
+        _append(twice, *SAID)
+        twice.carve(PROJECT, "s", whole=True)
+        assert _refine(other, twice)
+        assert sorted(text for _, _, text in _list_all(engine)) == sorted(text for _, _, text in _list_all(other))
+
+
+def test_a_message_of_several_sentences_leaves_a_job_as_does_one_without_a_vector(engine: Engine) -> None:
+    conversations = Conversations(engine, reads_twice=is_possible(engine))
+    _append(conversations, "I keep bees. My wife's name is Ana.")
+    engine.settle()
+    conversations.carve(PROJECT, "s", whole=True)
+    assert len(_list_jobs(engine)) == 1
+    conversations.append(PROJECT, "s", [Message(id="next", sender="kim", name="Kim", at=AT, text="I am a welder")])
+    engine.settle()
+    conversations.append(PROJECT, "s", [Message(id="last", sender="kim", name="Kim", at=AT, text="I sold the boat")])
+    conversations.carve(PROJECT, "s", whole=True)
+    assert len(_list_jobs(engine)) == 2
+
+
+def test_a_vector_of_the_whole_message_is_not_made_again_for_its_sentence(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    conversations = Conversations(engine, reads_twice=is_possible(engine))
+    _append(conversations, *SAID, "I keep bees. My wife's name is Ana.")
+    conversations.carve(PROJECT, "s", whole=True)
+    engine.settle()
+    embedder, made = engine.embedder(), list[str]()
+    assert embedder is not None
+    embed = embedder.embed
+
+    def note(texts: Sequence[str]) -> object:
+        made.extend(texts)
+        return embed(texts)
+
+    monkeypatch.setattr(type(embedder), "embed", lambda _, texts: note(texts))
+    _refine(engine, conversations)
+    assert made == ["I keep bees.", "My wife's name is Ana."]
+
+
+def test_a_second_reading_that_is_done_leaves_no_job(engine: Engine) -> None:
+    conversations = Conversations(engine, reads_twice=is_possible(engine))
+    _carve(conversations)
+    left = [job.id for job in _list_jobs(engine)]
+    assert left
+    jobs = Jobs(conversations)
+    jobs.resume()
+    try:
+        assert jobs.wait_until_settled(PROJECT, "s", PATIENCE)
+    finally:
+        jobs.close()
+    assert not any(engine.read_many(left))
+
+
+def test_a_second_reading_waits_while_vectors_wait(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    conversations = Conversations(engine, reads_twice=is_possible(engine))
+    _carve(conversations)
+    left = _list_jobs(engine)
+    assert left
+    is_behind = threading.Event()
+    is_behind.set()
+    monkeypatch.setattr(Engine, "is_behind", property(lambda _: is_behind.is_set()))
+    jobs = Jobs(conversations)
+    jobs.resume()
+    try:
+        assert not jobs.wait_until_settled(PROJECT, "s", 0.5)
+        assert _list_jobs(engine) == left
+        is_behind.clear()
+        assert jobs.wait_until_settled(PROJECT, "s", PATIENCE)
+        assert not _list_jobs(engine)
+    finally:
+        jobs.close()
 
 
 def test_without_an_embedder_there_is_no_second_reading(tmp_path: Path) -> None:

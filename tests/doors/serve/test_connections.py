@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import resource
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 import anyio.lowlevel
 import anyio.to_thread
@@ -16,6 +19,7 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
+from cofio.doors.web.acceptor import Acceptor
 from cofio.doors.web.connections import MAX_HEAD, Capacity, Connection, ConnectionPool, Timeouts
 from cofio.doors.web.failures import LogThrottle
 from cofio.doors.web.server import HttpServer
@@ -121,13 +125,20 @@ Connect = Callable[..., Client]
 
 
 @contextmanager
-def serving(application: Application, pool: ConnectionPool) -> Iterator[Connect]:
-    """A real server with connections of the pool; gives what connects to it."""
+def serving(
+    application: Application, pool: ConnectionPool, acceptors: list[Acceptor] | None = None
+) -> Iterator[Connect]:
+    """A real server with connections of the pool; gives what connects to it.
+
+    With `acceptors`, one is added that takes over connections that others have had.
+    """
     started = threading.Event()
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
+            if acceptors is not None:
+                acceptors.append(LentAcceptor(listening, partial(make_taken_over, self)))
             started.set()
 
     config = uvicorn.Config(application, http=pool.protocol(), ws="none", log_level="warning", timeout_keep_alive=300)
@@ -149,6 +160,30 @@ def serving(application: Application, pool: ConnectionPool) -> Iterator[Connect]
             stack.close()
             server.should_exit = True
             thread.join(60)
+
+
+class LentAcceptor(Acceptor):
+    """Takes over connections from any thread."""
+
+    def __init__(self, listener: socket.socket, make_protocol: Callable[[], Connection]) -> None:
+        super().__init__(listener, make_protocol)
+        self._lent_loop = asyncio.get_running_loop()
+
+    def lend(self, descriptor: int) -> bool:
+        """Take over the connection with this descriptor, which is closed by who has it."""
+        connection = socket.socket(fileno=os.dup(descriptor))
+        self._lent_loop.call_soon_threadsafe(self.open, connection, self._make_protocol)
+        return True
+
+
+def make_taken_over(server: uvicorn.Server) -> Connection:
+    """What goes on with a connection that another server has had."""
+    protocol = server.config.http_protocol_class(  # type: ignore[call-arg]  # as uvicorn makes it
+        config=server.config, server_state=server.server_state, app_state={}
+    )
+    assert isinstance(protocol, Connection)
+    protocol.take_over()
+    return protocol
 
 
 @pytest.fixture
@@ -241,6 +276,78 @@ def test_a_connection_that_is_idle_for_too_long_is_closed(application: Applicati
         client = connect(GET)
         assert client.read_answer() == (200, b"0")
         assert client.is_closed()
+
+
+# Handing over.
+
+
+@contextmanager
+def two_servers(application: Application, **seconds: float) -> Iterator[tuple[Connect, list[int], ConnectionPool]]:
+    """A server that hands over each connection after an answer to another one, which has these times.
+
+    It gives what connects to the first, what was handed over, and the pool of the second.
+    """
+    timeouts = Timeouts(**{"head": NEVER, "body": NEVER, "answer": NEVER, "idle": NEVER} | seconds)
+    here, there = ConnectionPool(100), ConnectionPool(100, timeouts)
+    acceptors: list[Acceptor] = []
+    with serving(application, there, acceptors), serving(application, here) as connect:
+        (acceptor,) = acceptors
+        assert isinstance(acceptor, LentAcceptor)
+        handed: list[int] = []
+
+        def hand_over(descriptor: int) -> bool:
+            handed.append(descriptor)
+            return acceptor.lend(descriptor)
+
+        here.hand_over = hand_over
+        yield connect, handed, there
+
+
+def test_a_connection_that_is_handed_over_goes_on_where_it_is_handed_to(application: Application) -> None:
+    with two_servers(application) as (connect, handed, there):
+        client = connect(GET)
+        assert client.read_answer() == (200, b"0")
+        for size in (3, 70_000, 0):
+            client.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
+            assert client.read_answer() == (200, b"%d" % size)
+        assert len(handed) == 1  # the other keeps it
+        assert len(there._open) == 1
+
+
+def test_requests_that_come_while_a_connection_is_handed_over_are_all_answered(application: Application) -> None:
+    with two_servers(application) as (connect, handed, _):
+        clients = [connect() for _ in range(20)]
+        for _ in range(5):
+            for client in clients:  # several at once, and the next right behind them
+                client.send(GET * 2)
+            for client in clients:
+                client.send(GET)
+                assert [client.read_answer() for _ in range(3)] == [(200, b"0")] * 3
+        assert handed
+
+
+def test_a_connection_that_was_handed_over_may_be_idle_as_any_other(application: Application) -> None:
+    with two_servers(application, head=0.2) as (connect, handed, _):
+        client = connect(GET)
+        assert client.read_answer() == (200, b"0")
+        threading.Event().wait(0.6)  # longer than a head may take
+        client.send(GET)
+        assert client.read_answer() == (200, b"0")
+        assert handed
+    with two_servers(application, idle=0.2) as (connect, _, _):
+        client = connect(GET)
+        assert client.read_answer() == (200, b"0")
+        assert client.is_closed()
+
+
+def test_a_connection_with_a_request_under_way_is_not_handed_over(application: Application) -> None:
+    with two_servers(application) as (connect, handed, _):
+        client = connect(b"GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert application.waiting.acquire(timeout=60)
+        client.send(GET)  # behind it, so that the first answer leaves one under way
+        assert not handed
+        application.go_on.set()
+        assert [client.read_answer() for _ in range(2)] == [(200, b"0")] * 2
 
 
 def test_a_server_keeps_idle_connections_for_longer_than_proxies_do(application: Application) -> None:

@@ -306,6 +306,43 @@ def test_connections_are_spread_over_the_workers(start: Start) -> None:
     assert min(spread.values()) >= 5, spread
 
 
+@ABOUT_PROCESSES
+def test_a_connection_goes_to_the_other_worker_while_its_own_is_busy_and_no_request_is_lost(start: Start) -> None:
+    server = start("--workers", "2")
+    is_over, failures = threading.Event(), list[object]()
+
+    def write_on(number: int) -> None:
+        with closing(server.connect()) as connection:
+            for at in range(100_000):
+                if is_over.is_set():
+                    return
+                body = {"session_id": f"s{number}", "messages": [{**make_message(f"word {at}"), "timestamp": T + at}]}
+                status, _, text = ask(connection, ADD, body)
+                if status != 200:
+                    failures.append(text)
+
+    threads = [threading.Thread(target=write_on, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    seen = set[str]()
+    try:
+        with closing(server.connect()) as connection:
+            connection.connect()
+            socket_of = connection.sock
+
+            def has_met_both() -> bool:
+                seen.add(worker_of(open_session(connection)))
+                return len(seen) == 2
+
+            wait_until(has_met_both)
+            assert connection.sock is socket_of  # its client has not noticed
+    finally:
+        is_over.set()
+        for thread in threads:
+            join(thread)
+    assert not failures
+
+
 def test_a_worker_that_is_killed_is_started_again_and_nothing_that_was_acknowledged_is_lost(
     connections: Connections,
 ) -> None:
@@ -698,6 +735,21 @@ def test_the_board_tells_what_is_open_and_what_is_yet_to_be_heard_of() -> None:
     for report in (b"one", b"x" * REPORT_SIZE, b"three"):
         board.write_report(report)
         assert other.read_report() == report
+    os.close(memory)
+
+
+def test_only_a_busy_worker_looks_for_an_idle_one() -> None:
+    memory = Board.make()
+    board = Board(memory, 3)
+    for number in (0, 1, 2):
+        board.register(number, os.getpid())
+    assert board.find_idle_worker(0) is None
+    board.set_busy_threads(0, 1)
+    assert board.find_idle_worker(0) == 1
+    board.set_busy_threads(1, 2)
+    assert board.find_idle_worker(0) == 2
+    board.register(2, 0)  # it has ended
+    assert board.find_idle_worker(0) is None
     os.close(memory)
 
 
