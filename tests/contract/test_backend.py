@@ -239,3 +239,14 @@ def test_a_store_s_numbers_have_attributes_and_the_names_that_are_printed(memory
     assert (stats.records, stats.meaning, stats.vectors) == (1, "on", {"hashed-384": 1})
     assert dict(stats) == stats
     assert "no such number" not in stats
+
+
+def test_many_records_are_read_in_the_order_of_their_ids_each_as_often_as_it_is_asked_for(memory: Engine) -> None:
+    written = memory.write_many([Draft(scope=DEMO, text=f"text {number}") for number in range(6)])
+    known = [each.id for each in written]
+    memory.delete(known[4])
+    for asked in ([], known[:1], known[:2], [*reversed(known)], [known[0], known[0], "nothing", known[1], known[0]]):
+        found = memory.read_many(asked)
+        there = [each if each in known and each != known[4] else None for each in asked]
+        assert [None if record is None else record.id for record in found] == there
+    assert memory.read_many(["", *known])[:2] == [None, memory.read(known[0])]

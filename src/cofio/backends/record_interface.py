@@ -62,6 +62,9 @@ class Snapshot(Protocol):
     def by_id(self, record_id: str) -> Record | None:
         """The record with this id, even if it has expired."""
 
+    def by_ids(self, record_ids: Sequence[str]) -> Mapping[str, Record]:
+        """The records with these ids, by them, even if they have expired; what there is not is left out."""
+
     def by_key(self, scope: Scope, kind: Kind, key: str) -> Record | None:
         """The record with this key, even if it has expired."""
 

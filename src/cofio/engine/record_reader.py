@@ -63,7 +63,8 @@ class RecordReader:
         for each in wanted:
             _check_id(each)
         with self._backend.snapshot() as snapshot:
-            records = [snapshot.by_id(each) for each in wanted]
+            found = snapshot.by_ids(wanted)
+        records = map(found.get, wanted)
         return [None if each is None or is_expired(each, snapshot.now) else each for each in records]
 
     def ids(self, prefix: str, *, limit: int = 10) -> Ids:

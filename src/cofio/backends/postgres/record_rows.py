@@ -59,6 +59,7 @@ COLUMNS = (
 _SCOPE_NO = "(SELECT s.no FROM @scope s WHERE s.digest = {}::bytea)"
 _AT_ID = "@record_id i JOIN @record r ON r.scope = i.scope AND r.no = i.no WHERE i.id = $1"
 _BY_ID = f"SELECT {COLUMNS} FROM {_AT_ID}"
+_BY_IDS = _BY_ID.replace("i.id = $1", "i.id = ANY($1::text[])")
 _AT_KEY = f"@record r WHERE r.scope = {_SCOPE_NO.format('$1')} AND r.kind = $2 AND r.key_digest = $3 AND r.key = $4"
 _BY_KEY = f"SELECT {COLUMNS} FROM {_AT_KEY}"
 _BY_DIGEST = (
@@ -243,6 +244,13 @@ class PostgresRecords:
     def by_id(self, record_id: str) -> Record | None:
         """The record with this id, even if it has expired."""
         return self._one(_BY_ID, record_id)
+
+    def by_ids(self, record_ids: Sequence[str]) -> dict[str, Record]:
+        """The records with these ids, by them, even if they have expired."""
+        rows = self._fetch(_BY_IDS, ([*record_ids],))
+        if any(row[1] is None for row in rows):
+            raise errors.SerializationFailure("a record was moved meanwhile")
+        return {row[0]: decode_record(row) for row in rows}
 
     def by_key(self, scope: Scope, kind: Kind, key: str) -> Record | None:
         """The record with this key, even if it has expired."""
