@@ -135,7 +135,6 @@ class ExampleMemory:
 
     def _write(self) -> None:
         """Put the records in; after each part, those that are the demo's own are noted."""
-        now = datetime.now(UTC).replace(microsecond=0)
         self._engine.write_many(
             Draft(
                 scope=DEMO / "harbour", title=title, text=text, tags=tuple(tags.split(",")), author=author,
@@ -150,7 +149,8 @@ class ExampleMemory:
         command = {"command": "create", "path": "/memories/runbook.md", "file_text": RUNBOOK}
         dispatch(self._engine, home(OWNER), command, source=SOURCE)
         self._note_own()
-        began = now - timedelta(days=2)
+        noon = datetime.now(UTC).replace(hour=12, minute=30, second=0, microsecond=0)
+        began = noon - timedelta(days=2)  # at lunch: a talk that goes on past midnight is two
         messages = [
             Message(
                 id=f"demo-{number}", sender=sender, name=sender.capitalize(), text=text,

@@ -29,7 +29,7 @@ APPLICATION = 0x636F6669  # "cofi": marks a file as ours
 NEEDED_SCHEMA = 3
 """What every store is brought to when it is opened. Later steps are made with the first record that needs them, so that
 programs that know no more can use a store as long as there is nothing in it that they would fail at."""
-MOST_REWRITTEN = 20_000  # vectors that are laid out anew when a store is opened, which takes less than half a second
+MOST_REWRITTEN = 20_000  # vectors that are copied to a better table when a store is opened, in less than half a second
 _NO_ROWID = "WITHOUT ROWID"
 PATIENCE = 60.0  # seconds that a caller waits for another process before it gets an error
 GROUP = 64  # the most callers whose writes share one commit
@@ -579,7 +579,7 @@ def migrate(
 
 
 def _improve_layout(connection: apsw.Connection) -> None:
-    """Lay out anew what older programs, and the steps, laid out worse; programs of any version can do with either.
+    """Replace what older programs, and the steps, laid out worse. Programs of any version can use either layout.
 
     A store that others are writing to, or on a full disk, stays as it is; the next to open it tries again.
     """
