@@ -111,7 +111,8 @@ class Carver:
         if self._read_with_vectors:
             from ..extract.rules.vector_reading import read_with_vectors
 
-            vectors = find_message_vectors(self._engine, stretch.turns)
+            spoken = [turn for turn in stretch.turns if fields(turn)["role"] == "user"]
+            vectors = find_message_vectors(self._engine, spoken)
             if vectors:
                 return read_with_vectors(stretch.messages, self._zone, recalled, vectors)
         return self._extractor.extract(stretch.messages, self._zone, recalled), False

@@ -19,6 +19,7 @@ LIMIT = 16  # records that a search gives a vector at most
 MOST = 64  # records within bounds without a vector; more of them are a bulk load, which the background sees to
 STORE_REST = 1.0  # seconds in which no search tries again, after another process kept one from storing its vectors
 EMBEDDER_REST = 30.0  # the same after an embedder failed
+LOOKS = 8  # searches that look first, after one has found some missing
 LOCKS = 4  # searches of different scopes that make vectors at once; more would only take turns at the cores
 
 
@@ -34,8 +35,15 @@ class FreshVectors:
         self._token_codes = token_codes
         self._locks = [threading.Lock() for _ in range(LOCKS)]
         self._rest_until = 0.0
-        self.are_likely = False
-        """Whether the last search found some missing, so that the next does well to look first."""
+        self._looks_left = 0
+
+    @property
+    def are_likely(self) -> bool:
+        """Whether one of the last searches found some missing, so that the next does well to look first.
+
+        It then makes them before its turn comes; else the search that finds them missing keeps others waiting.
+        """
+        return self._looks_left > 0
 
     def add(self, searcher: Searcher, embedder: Embedder, scope: Scope) -> bool:
         """Embed what a search of the scope has no vectors for, as far as the budget goes; whether it looked for any.
@@ -43,13 +51,13 @@ class FreshVectors:
         What is left out, for want of time or because it failed, the search itself reports.
         """
         began = time.monotonic()
-        self.are_likely = False
+        self._looks_left = max(0, self._looks_left - 1)
         if began < self._rest_until or (self._has_queue is not None and self._has_queue()):
             return False
         records = searcher.find_unembedded(embedder.id, LIMIT, MOST)
         if records is None:
             return True
-        self.are_likely = True
+        self._looks_left = LOOKS
         lock = self._locks[hash(scope) % LOCKS]
         is_first = lock.acquire(blocking=False)
         if not is_first and not lock.acquire(timeout=BUDGET):

@@ -15,6 +15,7 @@ from ...system.processes import make_shared_memory, read_steady_clock
 from ..search_notes import SEARCH_SIZE
 
 COUNTS_SIZE = 2**20  # bytes of the counts of one process; pages that are not used take no memory
+MORE_CONNECTIONS = 64  # that an idle worker may have than a busy one which hands it another
 _PER_PROCESS = 8  # numbers of each process
 _PROCESS, _CONNECTIONS, _BUSY_THREADS, _TASKS_SENT, _TASKS_RECEIVED, _SESSIONS, _WATCHERS, _SEARCHES = range(8)
 _SHARED = (MAX_WORKERS + 1) * _PER_PROCESS
@@ -121,11 +122,18 @@ class Board:
         return any(self._numbers[number * _PER_PROCESS + _BUSY_THREADS] > 0 for number in range(self.workers))
 
     def find_idle_worker(self, besides: int) -> int | None:
-        """Return a worker that is at work for no client, for one that is; None if there is none."""
-        if not self._numbers[besides * _PER_PROCESS + _BUSY_THREADS]:
+        """Return a worker that is at work for no client, for one that is; None if there is none.
+
+        One that has many more connections counts as none: each has its share of those that there may be.
+        """
+        own = besides * _PER_PROCESS
+        if not self._numbers[own + _BUSY_THREADS]:
             return None
+        most = self._numbers[own + _CONNECTIONS] + MORE_CONNECTIONS
         for number in range(self.workers):
-            if number != besides and self.is_up(number) and not self._numbers[number * _PER_PROCESS + _BUSY_THREADS]:
+            at = number * _PER_PROCESS
+            is_idle = not self._numbers[at + _BUSY_THREADS] and self._numbers[at + _CONNECTIONS] < most
+            if number != besides and is_idle and self.is_up(number):
                 return number
         return None
 
