@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait_until
 
-from cofio import Engine, Kind, Record, Settings
+from cofio import Conflict, Engine, Invalid, Kind, Record, Settings, Unavailable
 from cofio.conversations.conversations import Conversations
 from cofio.conversations.message_records import fields
 from cofio.conversations.projects import Project
@@ -184,6 +184,33 @@ def test_a_second_reading_waits_while_vectors_wait(engine: Engine, monkeypatch: 
         assert not _list_jobs(engine)
     finally:
         jobs.close()
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [(Invalid("text", "too long"), "failed"), (Conflict("x"), "queued"), (Unavailable("no model"), "waiting")],
+)
+def test_a_second_reading_that_fails_is_taken_down_and_not_tried_at_once_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, error: Exception, status: str
+) -> None:
+    conversations = Conversations(engine, reads_twice=is_possible(engine))
+    _append(conversations, "I keep bees. My wife's name is Ana.")
+    conversations.carve(PROJECT, "s", whole=True)
+    tried: list[int] = []
+
+    def fail(*_: object) -> bool:
+        tried.append(1)
+        raise error
+
+    monkeypatch.setattr(conversations, "refine", fail)
+    jobs = Jobs(conversations)
+    jobs.resume()
+    try:
+        wait_until(lambda: [fields(job)["status"] for job in _list_jobs(engine)] == [status] and tried)
+        wait_until(lambda: int(str(fields(_list_jobs(engine)[0])["attempts"])) == 1)
+    finally:
+        jobs.close()
+    assert len(tried) == 1
 
 
 def test_without_an_embedder_there_is_no_second_reading(tmp_path: Path) -> None:

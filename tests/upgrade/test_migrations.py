@@ -367,3 +367,19 @@ def test_a_large_old_store_is_laid_out_anew_by_a_reindex_and_not_when_it_is_open
         assert memory.stats().vectors == before
         assert memory.search(Query("stateless session store", mode="semantic")).hits
         assert memory.check() == []
+
+
+def test_a_vector_that_an_older_program_made_of_a_profile_goes_with_its_text(tmp_path: Path) -> None:
+    with opened(tmp_path / "store") as memory:
+        known = memory.put(Scope("demo"), "profile", text="keeps bees", kind=Kind.NOTE)
+        memory.settle()
+        assert memory.stats().vectors == {"hashed-384": 1}
+    connection = apsw.Connection(str(tmp_path / "store" / "memory.db"))
+    connection.execute("UPDATE record SET kind = 'profile'")
+    connection.close()
+    with opened(tmp_path / "store") as memory:
+        memory.edit(known.id, text="keeps goats")
+        memory.settle()
+        assert not any(memory.stats().vectors.values())
+        assert memory.stats().waiting_for_vectors == 0
+        assert memory.check() == []

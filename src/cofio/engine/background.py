@@ -180,8 +180,10 @@ class BackgroundWork:
             try:
                 self.is_behind = True
                 try:
-                    self._settle(self._tidy_meanwhile, None, wait=False)
-                    self.is_behind = False
+                    try:
+                        self._settle(self._tidy_meanwhile, None, wait=False)
+                    finally:
+                        self.is_behind = False
                     self._add_codes(self._tidy_meanwhile, self._wake.is_set)
                 finally:
                     self._tidy()  # also where an embedder fails

@@ -743,13 +743,19 @@ def test_only_a_busy_worker_looks_for_an_idle_one() -> None:
     board = Board(memory, 3)
     for number in (0, 1, 2):
         board.register(number, os.getpid())
-    assert board.find_idle_worker(0) is None
+    assert board.find_idle_worker(0, 100) is None
     board.set_busy_threads(0, 1)
-    assert board.find_idle_worker(0) == 1
+    assert board.find_idle_worker(0, 100) == 1
     board.set_busy_threads(1, 2)
-    assert board.find_idle_worker(0) == 2
+    assert board.find_idle_worker(0, 100) == 2
+    board.set_connections(2, 100)  # it has all that it may have
+    assert board.find_idle_worker(0, 100) is None
+    board.set_connections(2, 90)  # and many more than the one that asks
+    assert board.find_idle_worker(0, 100) is None
+    board.set_connections(0, 50)
+    assert board.find_idle_worker(0, 100) == 2
     board.register(2, 0)  # it has ended
-    assert board.find_idle_worker(0) is None
+    assert board.find_idle_worker(0, 100) is None
     os.close(memory)
 
 

@@ -304,6 +304,8 @@ class RecordTransaction(RecordRows):
             self._store_tags(row, record.tags)
         if scope != place[0] and not restated:
             self._renumber_vectors(row)
+        if restated and not record.kind.has_vector:  # an older program may have made some, which nothing replaces
+            self._delete_vectors(row, fetch(self._connection, "SELECT no FROM embedder"))
         if given is not None:
             if has_given:
                 self._do("DELETE FROM given WHERE no = ?", (row,))
@@ -366,12 +368,15 @@ class RecordTransaction(RecordRows):
             if has_given:
                 self._do("DELETE FROM given WHERE no = ?", (row,))
             self._do("DELETE FROM record WHERE no = ?", (row,))
-            for (embedder,) in embedders:
-                self._do("DELETE FROM vector WHERE embedder = ? AND no = ?", (embedder, row))
+            self._delete_vectors(row, embedders)
             self._do("INSERT INTO gone (seq, no) VALUES (?, ?)", (self._seq, row))
             self._words -= words
             self._records -= 1
         return len(rows)
+
+    def _delete_vectors(self, row: int, embedders: Sequence[tuple[int]]) -> None:
+        for (embedder,) in embedders:
+            self._do("DELETE FROM vector WHERE embedder = ? AND no = ?", (embedder, row))
 
     def _delete_tags(self, row: int, tags: Sequence[str]) -> None:
         for tag in {tag.casefold() for tag in tags}:

@@ -259,9 +259,10 @@ class Jobs:
                     self._next_quiet_scan = now + max(SHORTEST_QUIET, min(LONGEST_QUIET, often))
                     scan = self._carve_quiet
                 else:
-                    able = [self._due_lines, *([self._due] if self._may_begin(now) else [])]
+                    has_room, stands_back = self._has_room(), self._stands_back(now)
+                    able = [self._due_lines, *([self._due] if has_room and not stands_back else [])]
                     due = [queue[0][0] for queue in able if queue]
-                    due += [now + SHORT] if self._due and self._stands_back(now) else []
+                    due += [now + SHORT] if stands_back and has_room else []
                     due += [] if self._is_scanning else [self._next_scan, self._next_quiet_scan]
                     self._condition.wait(min(due) - now if due else None)
                     continue
@@ -279,24 +280,20 @@ class Jobs:
         """What is due and can be done: tasks first, for clients wait for them."""
         if self._due_lines and self._due_lines[0][0] <= now:
             return heapq.heappop(self._due_lines)[2]
-        if self._due and self._due[0][0] <= now and self._may_begin(now):
+        if self._due and self._due[0][0] <= now and self._has_room() and not self._stands_back(now):
             self._at_model += 1
             return heapq.heappop(self._due)[2]
         return None
 
-    def _may_begin(self, now: float) -> bool:
+    def _has_room(self) -> bool:
         """Whether one more of the jobs can be done that no client waits for."""
-        if self._conversations.has_model:
-            return self._at_model < AT_MODEL
-        return not self._at_model and not self._stands_back(now)
+        return self._at_model < (AT_MODEL if self._conversations.has_model else 1)
 
     def _stands_back(self, now: float) -> bool:
-        """Whether the next job, which is for this processor and no model's, is to wait for more urgent work."""
-        conversations = self._conversations
-        return (
-            not conversations.has_model and conversations.engine.is_behind
-            and bool(self._due) and now - self._due[0][0] < STAND_BACK
-        )  # fmt: skip
+        """Whether a job that is due, and is for this processor and no model's, is to wait for more urgent work."""
+        if self._conversations.has_model or not self._due:
+            return False
+        return 0 <= now - self._due[0][0] < STAND_BACK and self._conversations.engine.is_behind
 
     def _look_for_jobs(self) -> None:
         self._enqueue_all(CONVERSATIONS, UNFINISHED)
@@ -472,19 +469,25 @@ class Jobs:
         Returns in how many seconds it is to be tried again, if it is.
         """
         conversations = self._conversations
+        attempts = int(str(fields(job_record)["attempts"])) + 1
+        changes: dict[str, Json]
         try:
             conversations.refine(job.project, fields(job_record))
         except (Conflict, NotFound):  # a record changed meanwhile: look again
-            return FIRST
+            changes = {"status": "queued"}
         except Unavailable as error:
             if conversations.engine.closed or self._is_closing:
                 return None
-            attempts = int(str(fields(job_record)["attempts"])) + 1
-            _mark(conversations, job_record, status="waiting", attempts=attempts, error=str(error)[:1000])
-            return min(LONGEST, FIRST * 2.0 ** min(attempts - 1, 20))
-        with suppress(NotFound):  # another server has done it, too, or it was deleted with its session
-            conversations.engine.apply([Delete(id=job_record.id)])
-        return None
+            changes = {"status": "waiting", "error": str(error)[:1000]}
+        except CofioError as error:
+            changes = {"status": "failed", "error": str(error)[:1000]}
+        else:
+            with suppress(Conflict, NotFound):  # another server is at it, has done it, or its session was deleted
+                conversations.engine.apply([Delete(id=job_record.id, if_version=job_record.version)])
+            return None
+        with suppress(Conflict):
+            _mark(conversations, job_record, job_record.version, attempts=attempts, **changes)
+        return None if changes["status"] == "failed" else min(LONGEST, FIRST * 2.0 ** min(attempts - 1, 20))
 
 
 def _mark(conversations: Conversations, job: Record, if_version: int | None = None, /, **changes: Json) -> Record:

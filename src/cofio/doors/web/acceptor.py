@@ -123,11 +123,10 @@ class SharingAcceptor(Acceptor):
             if not self._take():
                 return
 
-    def _take(self) -> bool:
-        has_taken = super()._take()
-        if has_taken:
-            self._board.set_connections(self._number, self._count() + len(self._openings))
-        return has_taken
+    def open(self, connection: socket.socket, make_protocol: Callable[[], asyncio.BaseProtocol]) -> None:
+        """Begin to listen to a connection, and tell the other workers that there is one more."""
+        super().open(connection, make_protocol)
+        self._board.set_connections(self._number, self._count() + len(self._openings))
 
     def _take_and_listen(self) -> None:
         self._listen()

@@ -121,15 +121,15 @@ class Board:
         """Whether a worker is at work for a client."""
         return any(self._numbers[number * _PER_PROCESS + _BUSY_THREADS] > 0 for number in range(self.workers))
 
-    def find_idle_worker(self, besides: int) -> int | None:
+    def find_idle_worker(self, besides: int, limit: int) -> int | None:
         """Return a worker that is at work for no client, for one that is; None if there is none.
 
-        One that has many more connections counts as none: each has its share of those that there may be.
+        One that has as many connections as its `limit`, or many more than the other, counts as none.
         """
         own = besides * _PER_PROCESS
         if not self._numbers[own + _BUSY_THREADS]:
             return None
-        most = self._numbers[own + _CONNECTIONS] + MORE_CONNECTIONS
+        most = min(limit, self._numbers[own + _CONNECTIONS] + MORE_CONNECTIONS)
         for number in range(self.workers):
             at = number * _PER_PROCESS
             is_idle = not self._numbers[at + _BUSY_THREADS] and self._numbers[at + _CONNECTIONS] < most

@@ -80,7 +80,7 @@ class ConnectionPool:
         """`limit` connections may be open, and their bodies have no more bytes in memory than `bodies`."""
         self.timeouts = timeouts or Timeouts()
         self.bodies_left = bodies
-        self._limit = limit
+        self.limit = limit
         self._open: set[Connection] = set()
         self._incomplete: dict[Connection, None] = {}
         """Those from which no whole request has come; the one for which that is longest true stands first."""
@@ -97,14 +97,14 @@ class ConnectionPool:
         """Take in a connection, in place of another if need be; whether there was room."""
         self._open.add(connection)
         self._incomplete[connection] = None
-        if len(self._open) <= self._limit:
+        if len(self._open) <= self.limit:
             return True
         longest = next(iter(self._incomplete))
         if longest is connection:  # else a stream that stands open makes room, as an MCP client's does
             longest = min((each for each in self._open if each.is_streaming()), key=_get_last_heard, default=connection)
         self.remove(longest)
         outcome = "a new one is turned away" if longest is connection else "one that waits for its client is closed"
-        self._report(f"all {self._limit:,} connections are taken: {outcome}")
+        self._report(f"all {self.limit:,} connections are taken: {outcome}")
         if longest is connection:
             return False
         longest.evict()

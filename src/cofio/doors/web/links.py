@@ -18,6 +18,7 @@ from ...system.sockets import receive_message, send_message
 
 Question: TypeAlias = dict[str, Any]
 Answerer: TypeAlias = Callable[[Question, "Link"], Awaitable[None]]
+MOST_LEFT = 10_000  # messages that are taken out of an inbox at the end
 PATIENCE = 1.0  # seconds that a message waits for room in an inbox
 _FRAME = struct.Struct("!cI")
 HEAD, BODY, END = b"H", b"B", b"E"
@@ -141,6 +142,15 @@ class Receptionist:
     async def stop(self, seconds: float) -> None:
         """Read no more, and break off what is not answered within the time."""
         asyncio.get_running_loop().remove_reader(self._inbox.fileno())
+        self._take_over = None
+        self._inbox.setblocking(False)
+        for _ in range(MOST_LEFT):  # what others have handed over just now would else wait until this process ends
+            try:
+                _, end = receive_message(self._inbox)
+            except OSError:
+                break
+            if end is not None:
+                end.close()
         if self._tasks and seconds:
             await asyncio.wait(self._tasks, timeout=seconds)
         for task in self._tasks:
@@ -149,18 +159,22 @@ class Receptionist:
     def _read(self) -> None:
         with suppress(OSError):  # there is no more for now
             message, end = receive_message(self._inbox)
+            if message == _CONNECTION:
+                if end is not None:  # else there was no descriptor left for it here, and its client sees it end
+                    self._receive(end)
+                return
             if end is None:
                 self._note(json.loads(message))
-                return
-            if message == _CONNECTION:
-                if self._take_over is None:
-                    end.close()
-                else:
-                    self._take_over(end)
                 return
             task = asyncio.get_running_loop().create_task(self._serve(end))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+
+    def _receive(self, connection: socket.socket) -> None:
+        if self._take_over is None:
+            connection.close()
+        else:
+            self._take_over(connection)
 
     async def _serve(self, end: socket.socket) -> None:
         link = await Link.open(end)

@@ -171,7 +171,7 @@ class WorkerServer(HttpServer):
 
     def _hand_over(self, descriptor: int) -> bool:
         """Give a connection to a worker that is at work for no one, while this one is; whether there is such a one."""
-        idle = self._member.board.find_idle_worker(self._member.number)
+        idle = self._member.board.find_idle_worker(self._member.number, self._pool.limit // 2)
         return idle is not None and self._member.switchboard.hand_over(idle, descriptor)
 
     def _take_over(self, connection: socket.socket) -> None:
@@ -201,6 +201,7 @@ class WorkerServer(HttpServer):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Take no more requests, and end those that are open, here and at other workers."""
         self._streams.end_all()
+        self._pool.hand_over = None  # the others end, too
         for acceptor in self._acceptors:
             acceptor.stop()
         # First: the sessions that others' requests belong to end with the application.
