@@ -57,7 +57,8 @@ class FreshVectors:
         records = searcher.find_unembedded(embedder.id, LIMIT, MOST)
         if records is None:
             return True
-        self._looks_left = LOOKS
+        # Where there are no others to keep waiting, a look that finds nothing is one too many.
+        self._looks_left = 1 if self._has_queue is None else LOOKS
         lock = self._locks[hash(scope) % LOCKS]
         is_first = lock.acquire(blocking=False)
         if not is_first and not lock.acquire(timeout=BUDGET):
