@@ -171,6 +171,7 @@ class WorkerServer(HttpServer):
 
     def _hand_over(self, descriptor: int) -> bool:
         """Give a connection to a worker that is at work for no one, while this one is; whether there is such a one."""
+        # Half of what it may have: a connection more must never cost another client its own.
         idle = self._member.board.find_idle_worker(self._member.number, self._pool.limit // 2)
         return idle is not None and self._member.switchboard.hand_over(idle, descriptor)
 
