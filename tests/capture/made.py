@@ -54,11 +54,6 @@ def stamp(number: int) -> str:
     return (START + timedelta(seconds=10 * number)).isoformat().replace("+00:00", "Z")
 
 
-def millis(number: int) -> int:
-    """The same as a number."""
-    return round((START + timedelta(seconds=10 * number)).timestamp() * 1000)
-
-
 def make_claude_code(steps: Sequence[Step], cwd: str, session: str = SESSION, first: int = 0) -> list[dict[str, Any]]:
     """The records of Claude Code 2.1."""
     records: list[dict[str, Any]] = []
@@ -191,18 +186,18 @@ MAKERS: dict[str, Make] = {
 """How each client that writes lines writes them."""
 
 
+FILES = {
+    "claude-code": ".claude/projects/-work-boats/{0}.jsonl",
+    "codex": ".codex/sessions/2026/03/01/rollout-2026-03-01T09-00-00-{0}.jsonl",
+    "gemini": ".gemini/tmp/boats/chats/session-2026-03-01T09-00-{0:.8}.jsonl",
+    "copilot": ".copilot/session-state/{0}/events.jsonl",
+    "cursor": ".cursor/projects/work-boats/agent-transcripts/{0}/{0}.jsonl",
+}
+
+
 def find_file(client: str, home: Path, session: str = SESSION) -> Path:
     """Where a client keeps a session's transcript."""
-    return (
-        home
-        / {
-            "claude-code": f".claude/projects/-work-boats/{session}.jsonl",
-            "codex": f".codex/sessions/2026/03/01/rollout-2026-03-01T09-00-00-{session}.jsonl",
-            "gemini": f".gemini/tmp/boats/chats/session-2026-03-01T09-00-{session[:8]}.jsonl",
-            "copilot": f".copilot/session-state/{session}/events.jsonl",
-            "cursor": f".cursor/projects/work-boats/agent-transcripts/{session}/{session}.jsonl",
-        }[client]
-    )
+    return home / FILES[client].format(session)
 
 
 def write_lines(path: Path, records: Sequence[dict[str, Any]], *, append: bool = False) -> Path:
@@ -233,28 +228,26 @@ def write_opencode(
     """Write a session into the database of OpenCode 1.18."""
     path = home / ".local" / "share" / "opencode" / "opencode.db"
     path.parent.mkdir(parents=True, exist_ok=True)
+    start = round(START.timestamp() * 1000)
     with sqlite3.connect(path) as rows:
+        times = "time_created integer NOT NULL, time_updated integer NOT NULL"
         rows.executescript(
-            """CREATE TABLE IF NOT EXISTS session (id text PRIMARY KEY, parent_id text, directory text NOT NULL,
-            time_created integer NOT NULL, time_updated integer NOT NULL);
-            CREATE TABLE IF NOT EXISTS message (id text PRIMARY KEY, session_id text NOT NULL,
-            time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);
+            f"""CREATE TABLE IF NOT EXISTS session (id text PRIMARY KEY, parent_id text, directory text NOT NULL,
+            {times});
+            CREATE TABLE IF NOT EXISTS message (id text PRIMARY KEY, session_id text NOT NULL, {times}, data text);
             CREATE TABLE IF NOT EXISTS part (id text PRIMARY KEY, message_id text NOT NULL, session_id text NOT NULL,
-            time_created integer NOT NULL, time_updated integer NOT NULL, data text NOT NULL);"""
+            {times}, data text);"""
         )
-        end = millis(first + len(steps))
+        end = start + 10_000 * (first + len(steps))
         rows.execute(
             "INSERT INTO session VALUES (?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET time_updated = ?",
-            (session, parent, str(cwd), millis(0), end, end),
+            (session, parent, str(cwd), start, end, end),
         )
         for number, step in enumerate(steps, first):
-            at = millis(number)
-            name = f"{session[:4]}_{number:04}"
+            at, name = start + 10_000 * number, f"{session[:4]}_{number:04}"
             role = "user" if step.kind == "user" else "assistant"
-            message = {"role": role, "time": {"created": at, "completed": at + 5}}
-            rows.execute(
-                "INSERT INTO message VALUES (?, ?, ?, ?, ?)", (f"msg_{name}", session, at, at, json.dumps(message))
-            )
+            message = json.dumps({"role": role, "time": {"created": at, "completed": at + 5}})
+            rows.execute("INSERT INTO message VALUES (?, ?, ?, ?, ?)", (f"msg_{name}", session, at, at, message))
             part: dict[str, Any] = {"type": "text", "text": step.text}
             if step.kind == "run":
                 state = {"status": "completed", "input": step.arguments, "output": step.result, "time": {"start": at}}

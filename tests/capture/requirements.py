@@ -16,10 +16,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "place.user": ("decision", "a user is known by the login's name, and no directory of users is asked for it"),
     "place.doors": ("decision", "the scope is a project of REST's, with names that it takes"),
     # The formats.
-    "formats.read": (
-        "format",
-        "messages, calls, results, times, folders and sessions are read as each client writes",
-    ),
+    "formats.read": ("format", "messages, calls, results, times, folders and sessions are read as each client writes"),
     "formats.resume": ("issue 4", "a transcript is read on from where it was last read"),
     "formats.torn": ("issue 2", "a torn last line is passed over, counted, and read when it is whole"),
     "formats.unknown": ("issue 2", "records of unknown types are passed over and counted"),

@@ -15,22 +15,11 @@ from cofio.conversations.retrieval import MemoryQuery, search_episodes
 from cofio.text.fence import tag_lines
 from cofio.values.errors import Invalid
 from cofio.values.query import Where
-from cofio.values.records import Kind, Record
+from cofio.values.records import Kind
 
 from ..waiting import join
 from .conftest import make_repository
-from .made import (
-    SESSION,
-    Step,
-    find_file,
-    make_claude_code,
-    run,
-    say,
-    use,
-    user,
-    write_lines,
-    write_transcript,
-)
+from .made import SESSION, Step, find_file, make_claude_code, run, say, use, user, write_lines, write_transcript
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
 SCRIPT = [
@@ -70,7 +59,6 @@ def dump(memory: Engine) -> str:
 
 @pytest.mark.requirement("capture.path")
 @pytest.mark.parametrize("client", CLIENTS)
-@pytest.mark.folder_only("the formats are the same on every backend; the other tests run on all")
 def test_each_clients_transcript_becomes_a_conversation(client: str, memory: Engine, home: Path, boats: Path) -> None:
     report = capture(memory, home, SCRIPT, boats, client)
     assert report.repository == find_repository(boats)
@@ -82,11 +70,6 @@ def test_each_clients_transcript_becomes_a_conversation(client: str, memory: Eng
     assert list_labelled(memory, scope, "correction") == ["no, use pnpm (after `npm install`)"]
     again = capture_transcript(memory, client, write_transcript(client, home, [], boats, first=6), SESSION, boats)
     assert again.messages == 0
-
-
-@pytest.mark.requirement("capture.path")
-def test_what_is_captured_is_where_every_door_looks(memory: Engine, home: Path, boats: Path) -> None:
-    capture(memory, home, SCRIPT, boats)
     repository = find_repository(boats)
     found = search_episodes(memory, repository.user_scope, MemoryQuery(text="which colour has the hull", limit=3))
     assert "red" in found.hits[0].record.text
@@ -158,47 +141,26 @@ def test_secrets_never_reach_the_memory(memory: Engine, home: Path, boats: Path)
 
 
 @pytest.mark.requirement("private.injected")
-def test_what_was_recalled_is_not_captured_again(memory: Engine, home: Path, boats: Path) -> None:
-    recalled = tag_lines(['{"text": "The anchor weighs forty stone."}'])
+@pytest.mark.parametrize("at_once", [True, False], ids=["read at once", "read line by line"])
+def test_what_was_recalled_is_not_captured_again(memory: Engine, home: Path, boats: Path, at_once: bool) -> None:
+    told = "The anchor weighs forty stone."
     steps = [
-        user(f"Lift it.\n{recalled}"),
-        use("mcp__cofio__search_context", "The anchor weighs forty stone.", query="anchor"),
-        run("cofio search anchor", "The anchor weighs forty stone."), say("Lifted."),
-    ]  # fmt: skip
-    capture(memory, home, steps, boats)
-    assert "forty stone" not in dump(memory)
-
-
-@pytest.mark.requirement("private.injected")
-def test_a_result_of_cofio_s_own_that_is_read_after_its_call_is_not_captured_again(
-    memory: Engine, home: Path, boats: Path
-) -> None:
-    steps = [
-        user("Lift it."), use("mcp__cofio__search_context", "The anchor weighs forty stone.", query="anchor"),
-        run("cofio search anchor", "The anchor weighs forty stone."), say("Lifted."),
+        user("Lift it.\n" + tag_lines([json.dumps({"text": told})])),
+        use("mcp__cofio__search_context", told, query="anchor"), run("cofio search anchor", told), say("Lifted."),
     ]  # fmt: skip
     path = find_file("claude-code", home)
-    for number, each in enumerate(make_claude_code(steps, str(boats))):
-        write_lines(path, [each], append=number > 0)
+    records = make_claude_code(steps, str(boats))
+    for number, part in enumerate([records] if at_once else [[each] for each in records]):
+        write_lines(path, part, append=number > 0)
         capture_transcript(memory, "claude-code", path)
     assert list_turns(memory, find_repository(boats).scope)[-1] == "Lifted."
     assert "forty stone" not in dump(memory)
 
 
-@pytest.mark.requirement("capture.sidechain")
-def test_what_goes_between_agents_is_left_out(memory: Engine, home: Path, boats: Path) -> None:
-    side = [
-        each | {"isSidechain": True, "uuid": f"s{n}"} for n, each in enumerate(make_claude_code(SCRIPT, str(boats)))
-    ]
-    path = write_lines(find_file("claude-code", home), side)
-    report = capture_transcript(memory, "claude-code", path)
-    assert (report.messages, report.counts.sidechain) == (0, 8)
-    write_lines(path, make_claude_code(SCRIPT, str(boats)), append=True)
-    assert capture_transcript(memory, "claude-code", path).messages == 8
-
-
 @pytest.mark.requirement("capture.place")
-def test_repositories_share_nothing_and_worktrees_share_all(memory: Engine, home: Path, boats: Path) -> None:
+def test_repositories_share_nothing_clones_share_all_and_a_session_stays_where_it_began(
+    memory: Engine, home: Path, boats: Path
+) -> None:
     other = make_repository(boats.parent / "elsewhere" / "boats", "git@github.com:other/boats.git")
     capture(memory, home, SCRIPT, boats)
     path = write_lines(find_file("claude-code", home, "other"), make_claude_code([user("Hi.")], str(other), "other"))
@@ -209,18 +171,13 @@ def test_repositories_share_nothing_and_worktrees_share_all(memory: Engine, home
     path = write_lines(find_file("claude-code", home, "third"), make_claude_code([user("Ho.")], str(clone), "third"))
     capture_transcript(memory, "claude-code", path)
     assert "Ho." in list_turns(memory, find_repository(boats).scope)
-
-
-@pytest.mark.requirement("capture.place")
-def test_a_session_stays_where_it_began(memory: Engine, home: Path, boats: Path) -> None:
-    other = make_repository(boats.parent / "rafts", "git@github.com:example/rafts.git")
-    records = [*make_claude_code(SCRIPT[:3], str(boats)), *make_claude_code(SCRIPT[3:], str(other), first=3)]
-    path = write_lines(find_file("claude-code", home), records[:3])
+    rafts = make_repository(boats.parent / "rafts", "git@github.com:example/rafts.git")
+    path = write_lines(find_file("claude-code", home, "4"), make_claude_code([user("Off.")], str(boats), "4"))
     capture_transcript(memory, "claude-code", path)
-    write_lines(path, records[3:], append=True)
+    write_lines(path, make_claude_code([user("Going.")], str(rafts), "4", first=3), append=True)
     capture_transcript(memory, "claude-code", path)
-    assert list_turns(memory, find_repository(other).scope) == []
-    assert len(memory.list(find_repository(boats).scope, kinds=(Kind.TURN,), limit=100)) == 8
+    assert list_turns(memory, find_repository(rafts).scope) == []
+    assert {"Off.", "Going."} <= {*list_turns(memory, find_repository(boats).scope)}
 
 
 @pytest.mark.requirement("capture.place")
@@ -236,17 +193,6 @@ def test_without_a_folder_or_where_it_is_unwelcome_nothing_is_kept(memory: Engin
     assert capture_transcript(memory, "claude-code", path, SESSION, boats).messages == 8
 
 
-@pytest.mark.requirement("capture.personal")
-def test_what_a_user_prefers_everywhere_is_kept_beside_the_repositories(
-    memory: Engine, home: Path, boats: Path
-) -> None:
-    told = "I prefer short answers without emojis."
-    capture(memory, home, [user(f"Fix the leak in the Titanic. {told}"), say("Done.")], boats)
-    assert list_labelled(memory, user_scope(), "preference") == [told]
-    assert list_labelled(memory, find_repository(boats).scope, "preference") == [told]
-    assert "Titanic" not in json.dumps([each.text for each in memory.list(user_scope(), limit=100)])
-
-
 @pytest.mark.requirement("lessons.withdrawn")
 def test_a_later_session_takes_back_what_an_earlier_capture_kept(memory: Engine, home: Path, boats: Path) -> None:
     scope = find_repository(boats).scope
@@ -259,6 +205,10 @@ def test_a_later_session_takes_back_what_an_earlier_capture_kept(memory: Engine,
     assert list_labelled(memory, scope, "decision") == ["We decided to drop Windows."]
     capture(memory, home, [user("Never mind, scratch that."), say("Good.")], boats, first=6)
     assert list_labelled(memory, scope, "decision") == []
+    told = ["I never use emojis.", "I prefer long answers."]
+    capture(memory, home, [user(" ".join(told)), say("Noted.")], boats, first=8)
+    capture(memory, home, [user("I no longer want emojis."), say("All right.")], boats, first=10)
+    assert sorted(list_labelled(memory, user_scope(), "preference")) == told  # no other thing is taken back
 
 
 def list_preferences(memory: Engine, scope: Scope) -> str:
@@ -267,29 +217,20 @@ def list_preferences(memory: Engine, scope: Scope) -> str:
 
 
 @pytest.mark.requirement("lessons.withdrawn", "capture.personal")
-@pytest.mark.parametrize(
-    "prompt",
-    ["Forget that I prefer tabs.", "I no longer prefer tabs.", "I changed my mind about tabs.", "Forget that."],
-)
-def test_a_preference_that_is_taken_back_stays_nowhere(memory: Engine, home: Path, boats: Path, prompt: str) -> None:
-    capture(memory, home, [user("I always test first. Paint it."), say("Noted."), user("And I prefer tabs.")], boats)
+@pytest.mark.parametrize("prompt", ["Forget that I prefer tabs.", "I changed my mind about tabs.", "Forget that."])
+def test_what_a_user_prefers_is_kept_beside_the_repositories_and_once_taken_back_nowhere(
+    memory: Engine, home: Path, boats: Path, prompt: str
+) -> None:
+    told = ["I always test first.", "I prefer tabs."]
+    capture(memory, home, [user(f"{told[0]} Mend the Titanic."), say("Noted."), user(told[1])], boats)
     scopes = (find_repository(boats).scope, user_scope())
-    assert ["prefer" in list_preferences(memory, scope) for scope in scopes] == [True, True]
+    for scope in scopes:
+        assert sorted(list_labelled(memory, scope, "preference")) == told
+    assert "Titanic" not in json.dumps([each.text for each in memory.list(user_scope(), limit=100)])
     capture(memory, home, [say("Noted."), user(prompt), say("All right.")], boats, first=3)
     for scope in scopes:
         assert "tabs" not in list_preferences(memory, scope).replace(prompt, "").replace("their mind about tabs", "")
         assert list_labelled(memory, scope, "preference") == ["I always test first."]
-
-
-@pytest.mark.requirement("lessons.withdrawn")
-@pytest.mark.parametrize("prompt", ["I no longer want emojis.", "Forget that I like short answers."])
-def test_what_is_taken_back_by_its_name_is_that_and_nothing_else(
-    memory: Engine, home: Path, boats: Path, prompt: str
-) -> None:
-    told = ["I never use emojis.", "I prefer long answers."]
-    capture(memory, home, [user(" ".join(told)), say("Noted.")], boats)
-    capture(memory, home, [user(prompt), say("All right.")], boats, first=2)
-    assert sorted(list_labelled(memory, user_scope(), "preference")) == told
 
 
 @pytest.mark.requirement("lessons.todo")
@@ -312,15 +253,20 @@ def test_open_work_is_what_the_last_list_leaves(memory: Engine, home: Path, boat
 
 
 @pytest.mark.requirement("capture.hostile")
-@pytest.mark.folder_only("what is read is the same on every backend")
-def test_nothing_in_a_transcript_can_keep_it_out_of_the_memory(memory: Engine, home: Path, boats: Path) -> None:
+def test_what_cannot_be_read_changes_nothing_and_nothing_in_a_transcript_can_keep_it_out_of_the_memory(
+    memory: Engine, home: Path, boats: Path
+) -> None:
+    with pytest.raises(Invalid, match="client"):
+        capture_transcript(memory, "emacs", home / "x")
+    with pytest.raises(FileNotFoundError):
+        capture_transcript(memory, "claude-code", home / "x.jsonl")
+    with pytest.raises(OSError, match="plain file"):
+        capture_transcript(memory, "claude-code", home)
+    assert [*memory.export()] == []
     records = make_claude_code(SCRIPT, str(boats))
     records[0]["message"]["content"] = "a\0b \ud800 " + "long " * 100_000
-    records[1]["message"]["content"][0] |= {
-        "name": "x" * 5_000,
-        "id": "\0" * 3_000,
-        "input": {"n": 10**400, "d": [[[[[[1]]]]]]},
-    }
+    deep = {"n": 10**400, "d": [[[[[[1]]]]]]}
+    records[1]["message"]["content"][0] |= {"name": "x" * 5_000, "id": "\0" * 3_000, "input": deep}
     records[2]["message"]["content"][0]["tool_use_id"] = "\udfff" * 2_000
     records[3]["uuid"] = "i" * 10_000
     records[4] |= {"uuid": records[3]["uuid"], "timestamp": "9999-12-31T23:59:59.999Z"}
@@ -332,41 +278,7 @@ def test_nothing_in_a_transcript_can_keep_it_out_of_the_memory(memory: Engine, h
     assert capture_transcript(memory, "claude-code", path).messages == 0
 
 
-@pytest.mark.requirement("capture.hostile")
-@pytest.mark.folder_only("nothing is stored")
-def test_what_cannot_be_read_is_an_error_and_changes_nothing(memory: Engine, home: Path) -> None:
-    with pytest.raises(Invalid, match="client"):
-        capture_transcript(memory, "emacs", home / "x")
-    with pytest.raises(FileNotFoundError):
-        capture_transcript(memory, "claude-code", home / "x.jsonl")
-    with pytest.raises(OSError, match="plain file"):
-        capture_transcript(memory, "claude-code", home)
-    assert [*memory.export()] == []
-
-
-def list_all(memory: Engine) -> list[Record]:
-    """Every record but cofio's own."""
-    return [each for each in memory.export() if each.kind is not Kind.LEDGER]
-
-
 @pytest.mark.requirement("capture.path")
-@pytest.mark.folder_only("the batches are the same on every backend")
-def test_a_long_transcript_is_stored_in_batches(memory: Engine, home: Path, boats: Path) -> None:
-    steps = [
-        step for n in range(90) for step in (user(f"Task {n} of the harbour."), run(f"make part{n}"), say("Done."))
-    ]
-    report = capture(memory, home, steps, boats)
-    assert report.messages == 360
-    longer = [step for n in range(90, 300) for step in (user(f"Task {n}."), run(f"make part{n}"), say("Done."))]
-    report = capture(memory, home, longer, boats, first=270)
-    assert report.messages == 840
-    turns = [each for each in list_all(memory) if each.kind is Kind.TURN]
-    assert len(turns) == 1200
-    assert not memory.list(find_repository(boats).scope / "session", limit=10)
-
-
-@pytest.mark.requirement("capture.path")
-@pytest.mark.folder_only("how it is cut is the same on every backend")
 def test_an_episode_begins_with_a_prompt_and_tells_what_was_said(memory: Engine, home: Path, boats: Path) -> None:
     turn = [user("Mend the mast."), *[run(f"make mast{n}") for n in range(40)], say("The mast is mended.")]
     capture(memory, home, [*turn, *turn, *turn], boats)
@@ -379,3 +291,4 @@ def test_an_episode_begins_with_a_prompt_and_tells_what_was_said(memory: Engine,
     capture(memory, home, long, boats, first=len(turn) * 3)
     turns = memory.list(find_repository(boats).scope, kinds=(Kind.TURN,), limit=1000)
     assert len(turns) == 3 * 82 + 602
+    assert not memory.list(find_repository(boats).scope / "session", limit=10)

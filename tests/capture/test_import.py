@@ -46,6 +46,9 @@ def cofio(
 def test_all_clients_are_taken_in_once_and_a_dry_run_takes_nothing(
     cofio: Cofio, home: Path, boats: Path, store_address: StoreAddress
 ) -> None:
+    assert "no transcripts" in cofio("transcripts", "import")[2]
+    code, _, err = cofio("transcripts", "import", "emacs")
+    assert (code, "use claude-code, codex" in err) == (2, True)
     for number, client in enumerate(CLIENTS):
         write_transcript(client, home, SCRIPT, boats, session=f"{number}1111111-2222-4333-8444-555555555555")
     code, out, err = cofio("transcripts", "import", "--dry-run")
@@ -54,6 +57,8 @@ def test_all_clients_are_taken_in_once_and_a_dry_run_takes_nothing(
         [client, "boats", "1 transcript"] for client in sorted(CLIENTS)
     ]
     assert "36 messages of 1 repository would be taken in" in err
+    assert cofio("transcripts", "list")[0] == 0
+    assert store_address.folder is None or not (store_address.folder / "memory.db").exists()
     code, out, err = cofio("transcripts", "import", "--json")
     told = json.loads(out)
     assert (told["messages"], told["transcripts"], told["repositories"], told["lessons"]) == (36, 6, 1, 1)
@@ -67,20 +72,10 @@ def test_all_clients_are_taken_in_once_and_a_dry_run_takes_nothing(
     assert "Paint the hull red." in out
 
 
-@pytest.mark.requirement("import.all")
-def test_a_dry_run_makes_no_memory(cofio: Cofio, home: Path, boats: Path, store_address: StoreAddress) -> None:
-    assert "no transcripts" in cofio("transcripts", "import")[2]
-    write_transcript("codex", home, SCRIPT, boats)
-    assert cofio("transcripts", "import", "--dry-run")[0] == 0
-    assert cofio("transcripts", "list")[0] == 0
-    assert store_address.folder is None or not (store_address.folder / "memory.db").exists()
-
-
-@pytest.mark.requirement("import.tells")
-@pytest.mark.folder_only("what is told is the same on every backend")
-def test_what_is_left_out_is_told(cofio: Cofio, home: Path, boats: Path) -> None:
+@pytest.mark.requirement("import.tells", "capture.sidechain")
+def test_what_is_left_out_is_told(cofio: Cofio, home: Path, boats: Path, store_address: StoreAddress) -> None:
     records = make_claude_code(SCRIPT, str(boats))
-    records += [each | {"isSidechain": True, "uuid": "side"} for each in records[:1]]
+    records += [each | {"isSidechain": True, "uuid": "side"} for each in make_claude_code([user("Ahoy.")], str(boats))]
     records.append({"type": "brand-new"})
     records[0]["message"]["content"] = "The key is ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
     path = write_lines(find_file("claude-code", home), records)
@@ -103,26 +98,21 @@ def test_what_is_left_out_is_told(cofio: Cofio, home: Path, boats: Path) -> None
         "1 transcript of a repository that opted out",
     ):
         assert line in err
+    with Engine.open(store_address) as engine:
+        assert not any("Ahoy" in each.text for each in engine.export())
 
 
-@pytest.mark.requirement("import.since")
-@pytest.mark.folder_only("which files are read is the same on every backend")
-def test_only_what_changed_since_then_is_taken_in(cofio: Cofio, home: Path, boats: Path) -> None:
-    old = write_transcript("claude-code", home, SCRIPT, boats)
+@pytest.mark.requirement("import.all", "import.since")
+@pytest.mark.usefixtures("process")
+def test_it_runs_as_a_process_takes_in_what_changed_and_leaves_nothing_behind(
+    home: Path, boats: Path, tmp_path: Path
+) -> None:
+    old = write_transcript("codex", home, SCRIPT, boats, session="91111111-2222-4333-8444-555555555555")
     os.utime(old, (1_700_000_000, 1_700_000_000))
-    write_transcript("codex", home, SCRIPT, boats, session="91111111-2222-4333-8444-555555555555")
-    assert json.loads(cofio("transcripts", "import", "--since", "2024-01-01", "--json")[1])["transcripts"] == 1
-    assert json.loads(cofio("transcripts", "import", "--since", "2020-01-01", "--json")[1])["transcripts"] == 1
-    code, _, err = cofio("transcripts", "import", "emacs")
-    assert (code, "use claude-code, codex" in err) == (2, True)
-
-
-@pytest.mark.requirement("import.all")
-@pytest.mark.folder_only("a process on a folder")
-def test_it_runs_as_a_process_and_leaves_nothing_behind(home: Path, boats: Path, tmp_path: Path) -> None:
     write_transcript("claude-code", home, SCRIPT, boats)
     environment = {**os.environ, "COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal"}
     command = [sys.executable, "-m", "cofio", "transcripts", "import", "--store", str(tmp_path / "store")]
+    command += ["--since", "2024-01-01"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "took in 6 messages of 1 transcript in 1 repository, as 1 episode with 1 lesson\n"

@@ -12,6 +12,8 @@ import pytest
 
 from .made import Step, run, say, use, user, write_transcript
 
+pytestmark = pytest.mark.usefixtures("process")
+
 TIMES = 400 if os.environ.get("COFIO_TORTURE") == "1" else 16
 SCRIPT: list[Step] = [
     user("Let's use npm here. I prefer short answers."),

@@ -18,6 +18,7 @@ from cofio.capture.private_text import asks_to_skip, strip_injected, strip_priva
 from cofio.extract.extractor import Call, Message, Role
 from cofio.text.fence import fence, tag_lines
 
+from ..tiers import scale_examples
 from .made import START, Step, run, say, use, user
 
 
@@ -50,69 +51,45 @@ DONE = say("Done.")
 @pytest.mark.parametrize(
     "text",
     [
-        "Let's use PostgreSQL for the queue because SQLite locks.",
-        "ok, let's go with the second one",
-        "We decided to store all times as UTC.",
-        "Decision: no ORM in this service.",
-        "We'll keep the old parser, since clients depend on it.",
-        "Use tabs in the Makefile because make needs them.",
+        "Let's use PostgreSQL for the queue because SQLite locks.", "Decision: no ORM in this service.",
+        "We'll keep the old parser, since clients depend on it.", "Use tabs in the Makefile because make needs them.",
+        "We decided to store times as UTC. Because of the summer time.",
     ],
-)
+)  # fmt: skip
 def test_a_decision_is_kept_with_its_reason(text: str) -> None:
     assert list_lessons(user(f"Thanks for the plan. {text}")) == [("decision", text)]
-
-
-@pytest.mark.requirement("lessons.decision")
-def test_a_reason_in_the_next_sentence_belongs_to_the_decision() -> None:
-    told = "We decided to store times as UTC. Because of the summer time."
-    assert list_lessons(user(told)) == [("decision", told)]
-
-
-@pytest.mark.requirement("lessons.decision")
-def test_an_agents_decision_counts_only_with_its_reason() -> None:
-    reasoned = "I chose tantivy because FTS5 is slower."
-    assert list_lessons(user("Go on."), say(f"{reasoned} I went with blue.")) == [
-        ("decision", f"The agent: {reasoned}")
-    ]
+    reasoned = "I chose tantivy because FTS5 is slower."  # an agent's decision counts only with its reason
+    told = list_lessons(user("Go on."), say(f"{reasoned} I went with blue."))
+    assert told == [("decision", f"The agent: {reasoned}")]
 
 
 @pytest.mark.requirement("lessons.correction")
 @pytest.mark.parametrize(
     "text",
     [
-        "no, use pnpm", "No. Use pnpm.", "nope - the port is 8080", "that's wrong, the port is 8080",
-        "don't use mocks, use the real database", "I said in the test folder", "you forgot the changelog",
-        "stop adding comments everywhere", "No, wait: don't use sleep in tests.",
+        "no, use pnpm", "that's wrong, the port is 8080", "don't use mocks, use the real database",
+        "I said in the test folder", "you forgot the changelog", "stop adding comments everywhere",
         "actually, the file is in src/hull", "wrong branch, it must be main",
     ],
 )  # fmt: skip
 def test_a_correction_is_told_with_what_it_corrects(text: str) -> None:
-    assert list_lessons(user("Install it."), run("npm install"), DONE, user(text)) == [
-        ("correction", f"{text} (after `npm install`)")
-    ]
+    for before in ("", "Good. But thanks. "):
+        assert list_lessons(user("Install it."), run("npm install"), DONE, user(before + text)) == [
+            ("correction", f"{text} (after `npm install`)")
+        ]
 
 
 @pytest.mark.requirement("lessons.correction")
 @pytest.mark.parametrize(
     "text",
     [
-        "no problem", "No worries, go on", "no, what does it do?", "that's right", "great, thanks", "nothing else",
-        "no need to hurry", "yes please", "```\nno, use pnpm\n```", "> no, use pnpm", "Is it wrong?",
+        "no problem", "no, what does it do?", "that's right", "nothing else", "no need to hurry",
+        "```\nno, use pnpm\n```", "> no, use pnpm", "Is it wrong?", "It never works on Windows.", "never mind",
     ],
 )  # fmt: skip
-def test_what_is_no_correction_is_none(text: str) -> None:
+def test_what_is_no_correction_and_no_preference_is_none(text: str) -> None:
     assert list_lessons(user("Install it."), DONE, user(text)) == []
-
-
-@pytest.mark.requirement("lessons.correction")
-def test_a_kind_word_may_come_before_a_correction() -> None:
-    told = list_lessons(user("Install it."), DONE, user("Good. But thanks. Don't use npm. No other news."))
-    assert told == [("correction", "Don't use npm. No other news.")]
-
-
-@pytest.mark.requirement("lessons.correction")
-def test_the_first_prompt_corrects_nobody() -> None:
-    assert list_lessons(user("No tests run on main. Find out why.")) == []
+    assert list_lessons(user("No tests run on main. Find out why.")) == []  # a first prompt corrects nobody
 
 
 @pytest.mark.requirement("lessons.preference")
@@ -132,30 +109,13 @@ def test_a_preference_is_the_users_own_or_the_repositorys(text: str, personal: b
     assert is_personal(text) == personal
 
 
-@pytest.mark.requirement("lessons.preference")
-@pytest.mark.parametrize("text", ["It never works on Windows.", "Why does it always fail?", "never mind"])
-def test_a_complaint_is_no_preference(text: str) -> None:
-    assert list_lessons(user(text)) == []
-
-
 @pytest.mark.requirement("lessons.withdrawn")
-@pytest.mark.parametrize(
-    "text",
-    ["never mind", "Actually, scratch that.", "no wait, forget that", "on second thought, no", "undo that please"],
-)
+@pytest.mark.parametrize("text", ["never mind", "Actually, scratch that.", "on second thought, no", "undo that please"])
 def test_what_the_next_turn_takes_back_is_no_fact(text: str) -> None:
     assert list_lessons(user("Let's use MongoDB for this."), DONE, user(text)) == []
     assert list_lessons(user("Let's use MongoDB for this."), DONE, user("Go on."), DONE, user(text)) != []
-
-
-@pytest.mark.requirement("lessons.withdrawn")
-def test_what_is_not_to_be_used_any_more_is_no_fact() -> None:
     told = list_lessons(user("Let's use npm."), DONE, user("Go on."), DONE, user("use pnpm instead of npm"))
     assert told == [("correction", "use pnpm instead of npm")]
-
-
-@pytest.mark.requirement("lessons.withdrawn")
-def test_a_decision_of_the_agent_that_its_user_turns_down_is_no_fact() -> None:
     told = list_lessons(user("Store it."), say("I chose MongoDB because it is fast."), user("no, use PostgreSQL"))
     assert told == [("correction", "no, use PostgreSQL")]
 
@@ -216,34 +176,17 @@ def test_the_work_that_a_list_leaves_undone_is_open(tool: str, field: str, name:
     assert work.done == ["part 0"]
     work.follow(tell(write("completed", "completed")))
     assert work.list_lessons() == []
-
-
-@pytest.mark.requirement("lessons.todo")
-def test_tasks_that_are_changed_one_by_one_are_followed() -> None:
-    work = WorkList()
-    work.follow(
-        tell(
-            use("TaskCreate", "Task #1 created successfully: hull", subject="paint the hull", description="red"),
-            use("TaskCreate", "Task #2 created successfully: sail", subject="mend the sail", description=""),
-            use("TaskUpdate", "Updated task #1 status", taskId="1", status="completed"),
-        )
-    )
-    assert work.open == ["mend the sail"]
-    again = WorkList(tasks=work.tasks)
+    one_by_one = WorkList()
+    paint = use("TaskCreate", "Task #1 created successfully: hull", subject="paint the hull", description="red")
+    mend = use("TaskCreate", "Task #2 created successfully: sail", subject="mend the sail", description="")
+    one_by_one.follow(tell(paint, mend, use("TaskUpdate", "Updated task #1", taskId="1", status="completed")))
+    assert one_by_one.open == ["mend the sail"]
+    again = WorkList(tasks=one_by_one.tasks)
     again.follow(tell(use("TaskUpdate", "Updated task #2", taskId="2", status="completed")))
-    assert again.open == []
-    assert again.done == ["mend the sail"]
+    assert (again.open, again.done) == ([], ["mend the sail"])
 
 
-@pytest.mark.requirement("private.marks")
-def test_what_is_marked_as_private_is_cut_out() -> None:
-    assert strip_private("a <private>b</private> c <PRIVATE>d\ne</PRIVATE> f") == "a  c  f"
-    assert strip_private("a <private>b") == "a "
-    assert asks_to_skip("please fix it #skip")
-    assert not asks_to_skip("see a#skip, #skipped and <private>#skip</private>")
-
-
-@pytest.mark.requirement("private.injected")
+@pytest.mark.requirement("private.injected", "private.marks")
 @pytest.mark.parametrize(
     "block",
     [
@@ -256,10 +199,13 @@ def test_what_is_marked_as_private_is_cut_out() -> None:
 def test_what_was_put_into_a_prompt_is_taken_out_again(block: str) -> None:
     assert strip_injected(f"Paint it.\n{block}\nBlue, please.").split() == ["Paint", "it.", "Blue,", "please."]
     assert strip_injected("if a <<< b: pass") == "if a <<< b: pass"
+    assert strip_private("a <private>b</private> c <PRIVATE>d\ne</PRIVATE> f <private>g") == "a  c  f "
+    assert asks_to_skip("please fix it #skip")
+    assert not asks_to_skip("see a#skip, #skipped and <private>#skip</private>")
 
 
 @pytest.mark.requirement("capture.path")
-@settings(max_examples=25)
+@settings(max_examples=scale_examples(25))
 @given(st.lists(st.sampled_from("uuaaccccc"), max_size=300), st.integers(0, 500))
 def test_a_session_is_cut_before_prompts_or_within_a_turn_that_is_too_long(roles: list[str], calls: int) -> None:
     steps = {"u": user("Mend the mast of the boat."), "a": say("It is mended."), "c": run("make")}
@@ -275,6 +221,5 @@ def test_a_session_is_cut_before_prompts_or_within_a_turn_that_is_too_long(roles
 @pytest.mark.requirement("capture.path")
 def test_every_turn_of_a_stretch_can_be_a_case() -> None:
     turns = [(user(f"Fix the leak in cabin {n}."), run(f"make cabin{n}"), say("Fixed.")) for n in range(12)]
-    messages = tell(*(step for turn in turns for step in turn))
-    extraction = CodingRules().extract(messages, UTC, lambda _: False)
+    extraction = CodingRules().extract(tell(*(step for turn in turns for step in turn)), UTC, lambda _: False)
     assert len(extraction.cases) == 12

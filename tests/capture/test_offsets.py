@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from cofio.capture.transcripts.line_reader import Position
 from cofio.capture.transcripts.transcript_sources import Transcript, open_reading
 
+from ..tiers import scale_examples
 from .made import MAKERS, START, Step, find_file, run, say, user
 
 STEPS = st.lists(
@@ -37,7 +38,7 @@ def read_into(known: dict[str, str], client: str, path: Path, position: Position
 
 @pytest.mark.requirement("capture.offsets")
 @pytest.mark.parametrize("client", MAKERS)
-@settings(max_examples=30)
+@settings(max_examples=scale_examples(30))
 @given(steps=STEPS, data=st.data())
 def test_any_way_of_reading_gives_the_same_messages(
     client: str, tmp_path_factory: pytest.TempPathFactory, steps: list[Step], data: st.DataObject

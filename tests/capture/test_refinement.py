@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,13 +29,6 @@ STEPS = [
 ]
 
 
-@pytest.fixture
-def model() -> Iterator[Scripted]:
-    """A model that retells what it is given."""
-    with Scripted() as server:
-        yield server
-
-
 def list_facts(engine: Engine) -> list[Record]:
     """All facts, in order."""
     return sorted((each for each in engine.each() if each.kind is Kind.FACT), key=lambda each: each.key or "")
@@ -49,11 +41,17 @@ def list_jobs(engine: Engine) -> list[Record]:
 
 @pytest.mark.requirement("capture.model")
 def test_a_model_betters_what_was_captured_and_lessons_keep_their_words_and_tags(
-    home: Path, boats: Path, tmp_path: Path, model: Scripted
+    home: Path, boats: Path, tmp_path: Path
 ) -> None:
-    settings = replace(SETTINGS, llm_base_url=model.url, llm_model="scripted")
-    project = find_repository(boats).project
-    with Engine.open(tmp_path / "store", settings=settings) as engine:
+    with Engine.open(tmp_path / "without", settings=SETTINGS) as engine:
+        capture(engine, home, STEPS, boats)
+        assert list_jobs(engine) == []
+    with (
+        Scripted() as model,
+        Engine.open(
+            tmp_path / "store", settings=replace(SETTINGS, llm_base_url=model.url, llm_model="scripted")
+        ) as engine,
+    ):
         capture(engine, home, STEPS, boats)
         before = list_facts(engine)
         lessons = [each for each in before if each.tags]
@@ -63,7 +61,7 @@ def test_a_model_betters_what_was_captured_and_lessons_keep_their_words_and_tags
         assert jobs
         asked = Model(model.url, "scripted", spend=lambda calls, tokens: None)
         reader = Conversations(engine, reader=ModelExtractor(asked))
-        assert all(reader.refine(project, fields(job)) for job in jobs)
+        assert all(reader.refine(find_repository(boats).project, fields(job)) for job in jobs)
         asked.close()
         after = list_facts(engine)
         assert [each for each in after if each.tags] == lessons
@@ -74,10 +72,3 @@ def test_a_model_betters_what_was_captured_and_lessons_keep_their_words_and_tags
         episodes = [each for each in engine.each() if each.kind is Kind.EPISODE]
         assert {fields(each)["extractor"] for each in episodes} == {"llm:scripted"}
         assert {fields(each)["session_id"] for each in [*after, *episodes]} == {fields(lessons[0])["session_id"]}
-
-
-@pytest.mark.requirement("capture.model")
-def test_without_a_model_no_job_is_left_for_one(home: Path, boats: Path, tmp_path: Path) -> None:
-    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
-        capture(engine, home, STEPS, boats)
-        assert list_jobs(engine) == []

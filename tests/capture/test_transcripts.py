@@ -26,6 +26,7 @@ from cofio.capture.transcripts.transcript_sources import (
 from cofio.doors.cli import intake_options
 from cofio.values.errors import Invalid
 
+from ..tiers import scale_examples
 from .made import (
     MAKERS,
     SESSION,
@@ -62,10 +63,17 @@ def read_file(
     return read(Transcript(client=client, path=path, part=part, changed_at=START), position)
 
 
-@pytest.mark.requirement("formats.read")
+@pytest.mark.requirement("formats.read", "formats.resume")
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_session_is_read_with_its_folder_its_times_and_its_tools(client: str, home: Path, boats: Path) -> None:
-    write_transcript(client, home, SCRIPT, boats)
+def test_a_session_is_found_and_read_with_its_folder_times_and_tools_and_then_gives_what_is_new(
+    client: str, home: Path, boats: Path
+) -> None:
+    assert find_transcript(client, SESSION) is None
+    path = write_transcript(client, home, SCRIPT, boats)
+    assert find_transcript(client, SESSION) == path
+    if client != "opencode":  # all of whose sessions are in one file
+        assert find_transcript(client, "99999999-2222-4333-8444-555555555555") is None
+        assert find_transcript(client, "") is None
     (transcript,) = find_transcripts(client)
     messages, reading = read(transcript)
     assert [each.role for each in messages] == ["user", "assistant", "tool", "assistant", "tool", "assistant"]
@@ -85,60 +93,35 @@ def test_a_session_is_read_with_its_folder_its_times_and_its_tools(client: str, 
         assert messages[0].at == START
     assert not reading.counts.unknown_types
     assert reading.counts.unreadable == reading.counts.torn == 0
-
-
-@pytest.mark.requirement("formats.resume")
-@pytest.mark.parametrize("client", CLIENTS)
-def test_a_grown_transcript_gives_what_is_new(client: str, home: Path, boats: Path) -> None:
-    path = write_transcript(client, home, SCRIPT, boats)
-    before, reading = read_file(client, path)
-    assert read_file(client, path, reading.position)[0] == []
+    assert read(transcript, reading.position)[0] == []
     write_transcript(client, home, [user("And the sail?"), say("White.")], boats, first=len(SCRIPT))
-    after, _ = read_file(client, path, reading.position)
-    fresh = [each for each in after if each.id not in {one.id for one in before}]
+    after, _ = read(transcript, reading.position)
+    fresh = [each for each in after if each.id not in {one.id for one in messages}]
     assert [each.text for each in fresh] == ["And the sail?", "White."]
-    assert {each.origin for each in fresh} == {before[0].origin}
-    everything, _ = read_file(client, path)
-    assert [each.id for each in everything] == [each.id for each in (*before, *fresh)]
+    assert {each.origin for each in fresh} == {messages[0].origin}
+    assert [each.id for each in read(transcript)[0]] == [each.id for each in (*messages, *fresh)]
 
 
-@pytest.mark.requirement("formats.torn")
+@pytest.mark.requirement("formats.torn", "formats.unknown")
 @pytest.mark.parametrize("client", MAKERS)
-def test_a_torn_last_line_is_read_when_it_is_whole(client: str, home: Path, boats: Path) -> None:
+def test_a_torn_last_line_is_read_when_it_is_whole_and_unknown_records_are_counted(
+    client: str, home: Path, boats: Path
+) -> None:
     path = write_transcript(client, home, SCRIPT, boats)
     whole = path.read_bytes()
     cut = whole.rstrip(b"\n").rindex(b"\n") + 20
     path.write_bytes(whole[:cut])
     before, reading = read_file(client, path)
     assert reading.counts.torn == 1
-    path.write_bytes(whole)
+    path.write_bytes(whole.rstrip(b"\n"))  # a whole record, although its line has no end yet
     after, again = read_file(client, path, reading.position)
     assert again.counts.torn == 0
-    ids = [each.id for each in (*before, *after)]
-    assert [*dict.fromkeys(ids)] == [each.id for each in read_file(client, path)[0]]
-
-
-@pytest.mark.requirement("formats.torn")
-def test_a_last_line_without_its_end_counts_once_it_is_a_whole_record(home: Path, boats: Path) -> None:
-    path = write_transcript("claude-code", home, SCRIPT, boats)
-    path.write_bytes(path.read_bytes().rstrip(b"\n"))
-    messages, reading = read_file("claude-code", path)
-    assert len(messages) == 6
-    write_lines(path, [], append=True)
-    with path.open("a") as file:
-        file.write("\n")
-    write_lines(path, make_claude_code([user("More?")], str(boats), first=9), append=True)
-    assert [each.text for each in read_file("claude-code", path, reading.position)[0]] == ["More?"]
-
-
-@pytest.mark.requirement("formats.unknown")
-@pytest.mark.parametrize("client", MAKERS)
-def test_unknown_records_are_passed_over_and_counted(client: str, home: Path, boats: Path) -> None:
-    path = write_transcript(client, home, SCRIPT, boats)
+    path.write_bytes(whole)
     write_lines(path, [{"type": "brand-new", "role": "brand-new", "id": "brand-new", "data": [1]}], append=True)
-    messages, reading = read_file(client, path)
-    assert len(messages) == 6
-    assert reading.counts.unknown_types == {"brand-new": 1}
+    more, last = read_file(client, path, again.position)
+    assert last.counts.unknown_types == {"brand-new": 1}
+    ids = [each.id for each in (*before, *after, *more)]
+    assert [*dict.fromkeys(ids)] == [each.id for each in read_file(client, path)[0]]
 
 
 @pytest.mark.requirement("formats.sidechain")
@@ -185,23 +168,17 @@ def test_a_forked_session_repeats_nothing(home: Path, boats: Path) -> None:
 
 
 @pytest.mark.requirement("formats.rewind")
-def test_what_gemini_rewinds_was_never_said(home: Path, boats: Path) -> None:
+def test_what_gemini_rewinds_was_never_said_and_its_older_form_is_one_value(home: Path, boats: Path) -> None:
     records = MAKERS["gemini"]([user("one"), say("1"), user("two"), say("2")], str(boats))
     target = next(each["id"] for each in records if each.get("content") == [{"text": "two"}])
     path = write_lines(find_file("gemini", home), [*records, {"$rewindTo": target}])
     assert [each.text for each in read_file("gemini", path)[0]] == ["one", "1"]
-
-
-@pytest.mark.requirement("formats.rewind")
-def test_geminis_older_form_is_one_value(home: Path, boats: Path) -> None:
-    records = MAKERS["gemini"](SCRIPT, str(boats))
+    path.unlink()
     whole = {**records[0], "messages": [each for each in records if "id" in each]}
-    path = find_file("gemini", home).with_suffix(".json")
-    path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(whole, indent=2))
+    path.with_suffix(".json").write_text(json.dumps(whole, indent=2))
     (transcript,) = find_transcripts("gemini")
     messages, reading = read(transcript)
-    assert messages[0].text == SCRIPT[0].text
+    assert [each.text for each in messages] == ["one", "1", "two", "2"]
     assert read(transcript, reading.position)[0] == []
 
 
@@ -217,27 +194,21 @@ def test_cursors_folder_is_taken_from_the_disk_only_if_it_is_the_only_one(home: 
     assert read_file("cursor", path)[0][0].origin.cwd is None
 
 
-HOSTILE: dict[str, bytes] = {
-    "no JSON": b"{{{{\n",
-    "a number": b"7\n",
-    "a list": b"[1, 2]\n",
-    "no text": bytes(range(256)).replace(b"\n", b"") + b"\n",
-    "NULs": b"\0" * 5_000 + b"\n",
-    "an empty line": b"\n\n \n",
-    "deep nesting": b'{"type": "user", "message": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n",
-    "a huge line": b'{"type": "user", "text": "' + b"x" * (LONGEST + 10) + b'"}\n',
-    "half a surrogate": b'{"type": "user", "message": {"content": "\\ud800 \\u0000"}, "uuid": "\\udfff"}\n',
-    "invalid UTF-8 in a text": b'{"type": "summary", "summary": "\xff\xfe"}\n',
-}
+HOSTILE = b"".join([
+    b"{{{{\n", b"7\n", b"[1, 2]\n", bytes(range(256)).replace(b"\n", b"") + b"\n", b"\0" * 5_000 + b"\n", b"\n\n \n",
+    b'{"type": "user", "message": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n",
+    b'{"type": "user", "text": "' + b"x" * (LONGEST + 10) + b'"}\n',
+    b'{"type": "user", "message": {"content": "\\ud800 \\u0000"}, "uuid": "\\udfff"}\n',
+    b'{"type": "summary", "summary": "\xff\xfe"}\n',
+])  # fmt: skip
 
 
 @pytest.mark.requirement("formats.hostile")
 @pytest.mark.parametrize("client", MAKERS)
-@pytest.mark.parametrize("what", HOSTILE)
-def test_no_line_can_keep_others_from_being_read(client: str, what: str, home: Path, boats: Path) -> None:
+def test_no_line_can_keep_others_from_being_read(client: str, home: Path, boats: Path) -> None:
     path = write_transcript(client, home, SCRIPT, boats)
     first, _ = read_file(client, path)
-    path.write_bytes(HOSTILE[what] + path.read_bytes() + HOSTILE[what])
+    path.write_bytes(HOSTILE + path.read_bytes() + HOSTILE)
     messages, reading = read_file(client, path)
     known = {each.text for each in first}
     assert [each.text for each in messages if each.text in known] == [each.text for each in first]
@@ -253,7 +224,7 @@ WRONG = st.recursive(
 
 @pytest.mark.requirement("formats.hostile")
 @pytest.mark.parametrize("client", MAKERS)
-@settings(max_examples=40)
+@settings(max_examples=scale_examples(40))
 @given(data=st.data())
 def test_fields_of_wrong_types_are_fields_that_are_not_there(client: str, data: st.DataObject) -> None:
     records = json.loads(json.dumps(MAKERS[client](SCRIPT, "/work")))
@@ -291,14 +262,25 @@ def check(message: TranscriptMessage) -> None:
 
 
 @pytest.mark.requirement("formats.hostile")
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink(path, path)])
-def test_what_is_no_plain_file_is_not_read(make: Callable[[Path], None], home: Path) -> None:
+def test_what_is_no_plain_file_or_no_database_is_not_read(home: Path) -> None:
+    database = home / ".local" / "share" / "opencode" / "opencode.db"
+    database.parent.mkdir(parents=True)
+    for content in (None, b"", b"no database"):
+        if content is not None:
+            database.write_bytes(content)
+        assert [*find_transcripts("opencode")] == []
+        with pytest.raises(OSError, match="database"):
+            read_file("opencode", database)
+        assert database.exists() == (content is not None)
     path = find_file("claude-code", home)
     path.parent.mkdir(parents=True)
-    make(path)
-    assert [*find_transcripts("claude-code")] == []
-    with pytest.raises(OSError, match=r"."):
-        read_file("claude-code", path)
+    makers: list[Callable[[Path], None]] = [lambda path: os.symlink(path, path), os.mkfifo, os.mkdir]
+    for make in makers:
+        path.unlink(missing_ok=True)
+        make(path)
+        assert [*find_transcripts("claude-code")] == []
+        with pytest.raises(OSError, match=r"."):
+            read_file("claude-code", path)
 
 
 @pytest.mark.requirement("formats.hostile")
@@ -313,55 +295,20 @@ def test_a_file_that_is_replaced_while_it_is_read_is_read_to_its_end(home: Path,
     assert [each.text for each in read_file("claude-code", path, reading.position)[0]] == ["Another session."]
 
 
-@pytest.mark.requirement("formats.hostile")
-@pytest.mark.parametrize("content", [b"", b"no database", None])
-def test_a_database_that_is_none_is_passed_over(content: bytes | None, home: Path) -> None:
-    path = home / ".local" / "share" / "opencode" / "opencode.db"
-    if content is not None:
-        path.parent.mkdir(parents=True)
-        path.write_bytes(content)
-    assert [*find_transcripts("opencode")] == []
-    with pytest.raises(OSError, match="database"):
-        read_file("opencode", path)
-    assert path.exists() == (content is not None)
-
-
 @pytest.mark.requirement("formats.read")
-def test_the_command_line_names_the_clients_that_there_are() -> None:
+def test_a_variable_moves_a_clients_folder(
+    home: Path, boats: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = {"claude-code": "CLAUDE_CONFIG_DIR", "codex": "CODEX_HOME", "copilot": "COPILOT_HOME"}
+    for client, variable in {**moved, "gemini": "GEMINI_CLI_HOME"}.items():
+        write_transcript(client, tmp_path, SCRIPT, boats)
+        assert [*find_transcripts(client)] == []
+        folder = find_file(client, tmp_path).relative_to(tmp_path).parts[0]
+        monkeypatch.setenv(variable, str(tmp_path if client == "gemini" else tmp_path / folder))
+        assert len([*find_transcripts(client)]) == 1
     assert tuple(CLIENTS) == intake_options.CLIENTS
     with pytest.raises(Invalid, match="claude-code, codex"):
         next(find_transcripts("emacs"))
-
-
-@pytest.mark.requirement("formats.read")
-@pytest.mark.parametrize(
-    ("client", "variable"),
-    [
-        ("claude-code", "CLAUDE_CONFIG_DIR"),
-        ("codex", "CODEX_HOME"),
-        ("copilot", "COPILOT_HOME"),
-        ("gemini", "GEMINI_CLI_HOME"),
-    ],
-)
-def test_a_variable_moves_a_clients_folder(
-    client: str, variable: str, home: Path, boats: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_transcript(client, tmp_path, SCRIPT, boats)
-    assert [*find_transcripts(client)] == []
-    folder = find_file(client, tmp_path).relative_to(tmp_path).parts[0]
-    monkeypatch.setenv(variable, str(tmp_path if client == "gemini" else tmp_path / folder))
-    assert len([*find_transcripts(client)]) == 1
-
-
-@pytest.mark.requirement("formats.read")
-@pytest.mark.parametrize("client", CLIENTS)
-def test_a_session_is_found_by_its_name(client: str, home: Path, boats: Path) -> None:
-    assert find_transcript(client, SESSION) is None
-    path = write_transcript(client, home, SCRIPT, boats)
-    assert find_transcript(client, SESSION) == path
-    if client != "opencode":  # all of whose sessions are in one file
-        assert find_transcript(client, "99999999-2222-4333-8444-555555555555") is None
-        assert find_transcript(client, "") is None
 
 
 @pytest.mark.requirement("formats.torn")

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("process")
+
 ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "clients" / "typescript"
 NODE = ROOT / ".node"

@@ -6,9 +6,14 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
+from pathlib import Path
 from types import TracebackType
 
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from tests.waiting import join
 
 from cofio.content.addresses import Address, is_public
@@ -100,3 +105,23 @@ class Names:
         if not given:
             raise OSError("no such name")
         return given.pop(0) if len(given) > 1 else given[0]
+
+
+def make_certificate(folder: Path, name: str) -> Path:
+    """A certificate for a name or an address that vouches for itself, and its key, in one file."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    general = x509.IPAddress(ip_address(name)) if name[0].isdigit() else x509.DNSName(name)
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(subject, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([general]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    file, pem = folder / f"{name}.pem", serialization.Encoding.PEM
+    plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    file.write_bytes(key.private_bytes(pem, *plain) + made.public_bytes(pem))
+    return file

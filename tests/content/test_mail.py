@@ -10,6 +10,8 @@ from cofio.content import ContentReader, Unreadable
 
 from .making import item
 
+pytestmark = pytest.mark.usefixtures("process")
+
 
 def mail(*, text: str | None = None, html: str | None = None) -> EmailMessage:
     message = EmailMessage()
@@ -36,13 +38,15 @@ def read(data: bytes) -> str:
     return ContentReader().read_items([item("email", data)])[0]
 
 
-def test_the_plain_text_comes_first() -> None:
-    assert read(bytes(mail(text="Schön hier.", html="<p>Not this</p>"))) == HEADING + "Schön hier."
-
-
-def test_without_plain_text_the_page_is_read() -> None:
-    assert read(bytes(mail(html="<p>Schön <b>hier</b>.</p><style>x</style>"))) == HEADING + "Schön hier."
-    assert read(bytes(mail(text=" ", html="<p>Schön hier.</p>"))) == HEADING + "Schön hier."
+def test_the_plain_text_comes_first_and_without_one_the_page_is_read() -> None:
+    told = HEADING + "Schön hier."
+    assert read(bytes(mail(text="Schön hier.", html="<p>Not this</p>"))) == told
+    assert read(bytes(mail(html="<p>Schön <b>hier</b>.</p><style>x</style>"))) == told
+    assert read(bytes(mail(text=" ", html="<p>Schön hier.</p>"))) == told
+    assert ContentReader().read_items([item("doc", bytes(mail(text="Hi")), ext=".EML")]) == [HEADING + "Hi"]
+    forwarded = mail(text="FYI")
+    forwarded.add_attachment(mail(text="The first one."))
+    assert read(bytes(forwarded)) == HEADING + "FYI\n\n" + HEADING + "The first one."
 
 
 def test_attachments_are_named_and_not_read() -> None:
@@ -53,16 +57,6 @@ def test_attachments_are_named_and_not_read() -> None:
     assert read(bytes(message)) == (
         HEADING + "See the files.\n\nAttachments: Plan für März.pdf, notes.txt, a file of the type image/png"
     )
-
-
-def test_a_forwarded_email_is_read_with_its_heading() -> None:
-    message = mail(text="FYI")
-    message.add_attachment(mail(text="The first one."))
-    assert read(bytes(message)) == HEADING + "FYI\n\n" + HEADING + "The first one."
-
-
-def test_a_document_with_the_extension_is_read_as_an_email() -> None:
-    assert ContentReader().read_items([item("doc", bytes(mail(text="Hi")), ext=".EML")]) == [HEADING + "Hi"]
 
 
 @pytest.mark.parametrize(
@@ -79,24 +73,18 @@ def test_a_badly_made_email_is_read_as_far_as_it_goes(data: bytes) -> None:
     assert "body" in read(data)
 
 
-def test_what_has_no_heading_is_no_email() -> None:
-    with pytest.raises(Unreadable, match="not an email"):
-        read(b"Just some text: with a colon.\n\nAnd more.")
-
-
 def multipart(depth: int) -> bytes:
     opening = [b"Content-Type: multipart/mixed; boundary=b%d\n\n--b%d\n" % (n, n) for n in range(depth)]
     return b"Subject: x\n" + b"".join(opening) + b"Content-Type: text/plain\n\nbody"
 
 
-def test_parts_within_parts_have_a_bound() -> None:
+def test_what_is_no_email_or_has_parts_without_end_is_refused() -> None:
+    with pytest.raises(Unreadable, match="not an email"):
+        read(b"Just some text: with a colon.\n\nAnd more.")
     assert read(multipart(10)).endswith("body")
     for depth in (30, 5000):
         with pytest.raises(Unreadable):
             read(multipart(depth))
-
-
-def test_the_number_of_parts_has_a_bound() -> None:
     part = b"--b\nContent-Type: text/plain\n\nbody\n"
     with pytest.raises(Unreadable, match="500 parts"):
         read(b"Subject: x\nContent-Type: multipart/mixed; boundary=b\n\n" + part * 600)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import zlib
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,23 +15,19 @@ from cofio.content.worker_pool import GAVE_UP, REFUSED, WorkerPool
 
 from .making import assembled, item, pdf
 
+pytestmark = pytest.mark.usefixtures("process")
+
 
 def read(data: bytes, *, seconds: float = 30) -> str:
     return ContentReader(workers=WorkerPool(seconds)).read_items([item("pdf", data)])[0]
 
 
-def test_the_pages_come_one_after_the_other() -> None:
+def test_a_pdf_is_its_pages_one_after_the_other() -> None:
     assert read(pdf("Hello from Oslo", "", "Second page")) == "Hello from Oslo\n\nSecond page"
-
-
-def test_a_document_is_a_pdf_by_its_extension_or_by_its_beginning() -> None:
-    data = pdf("Hello")
-    assert ContentReader().read_items([item("doc", data, "pdf"), item("doc", data)]) == ["Hello", "Hello"]
-
-
-def test_a_scan_says_that_it_holds_no_text() -> None:
-    with pytest.raises(Unreadable, match="as a scan does not"):
-        read(pdf(""))
+    assert read(b"MIME junk\n" + pdf("Hello")) == "Hello"
+    spoken = b"A PDF begins with %PDF-1.4, and its songs with ID3."
+    items = [item("doc", pdf("Hello"), "pdf"), item("doc", pdf("Hello")), item("doc", spoken, "txt")]
+    assert ContentReader().read_items(items) == ["Hello", "Hello", spoken.decode()]
 
 
 def test_without_the_extra_it_says_what_to_install() -> None:
@@ -40,16 +37,7 @@ def test_without_the_extra_it_says_what_to_install() -> None:
     assert b"extra `documents`" in done.stdout
 
 
-@pytest.mark.parametrize(
-    "harm",
-    [
-        "bytearray(3 << 30)",
-        "[0] * (1 << 29)",
-        "open('harm', 'wb', 0).write(b'x')",
-        "1 / 0",
-        "exec('def f(): f()\\nf()')",
-    ],
-)
+@pytest.mark.parametrize("harm", ["bytearray(3 << 30)", "open('harm', 'wb', 0).write(b'x')", "1 / 0"])
 def test_a_parser_that_does_harm_ends_alone(harm: str, tmp_path: Path) -> None:
     program = (
         "import sys, types; module = types.ModuleType('pypdf'); sys.modules['pypdf'] = module\n"
@@ -78,7 +66,7 @@ def test_a_protected_pdf_says_so() -> None:
             assert read(file.getvalue()) == "Hello"
 
 
-def test_a_page_tree_that_loops_is_survived() -> None:
+def test_what_loops_draws_itself_or_swells_is_survived() -> None:
     for data in (
         pdf("Hello", kids="2 0 R"),
         pdf("Hello", kids="4 0 R 9 0 R", extra={9: b"<</Type/Pages/Kids[2 0 R]/Count 1/Parent 2 0 R>>"}),
@@ -87,47 +75,25 @@ def test_a_page_tree_that_loops_is_survived() -> None:
         pdf("Hello", extra={4: b"<</Type/Page/Parent 4 0 R/Contents 4 0 R>>"}),
         assembled({1: b"<</Type/Catalog/Pages 1 0 R/Kids[1 0 R]>>"}),
     ):
-        try:
+        with suppress(Unreadable):
             assert len(read(data)) < 100_000
-        except Unreadable:
-            continue
-
-
-def test_a_form_that_draws_itself_is_survived() -> None:
     uses = b"/Resources<</XObject<</F 9 0 R>>>>"
     page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]" + uses + b"/Contents 5 0 R>>"
     content = b"<</Length 5>>stream\n/F Do\nendstream"
     form = b"<</Type/XObject/Subtype/Form/BBox[0 0 9 9]" + uses + b"/Length 5>>stream\n/F Do\nendstream"
-    with pytest.raises(Unreadable):
-        read(pdf("Hello", extra={4: page, 5: content, 9: form}))
-
-
-def test_a_stream_that_swells_is_survived() -> None:
     swollen = zlib.compress(zlib.compress(b"BT (x) Tj ET " * 30_000_000, 9), 9)
-    content = b"<</Filter[/FlateDecode/FlateDecode]/Length %d>>stream\n%s\nendstream" % (len(swollen), swollen)
-    with pytest.raises(Unreadable):
-        read(pdf("Hello", extra={5: content}))
+    large = b"<</Filter[/FlateDecode/FlateDecode]/Length %d>>stream\n%s\nendstream" % (len(swollen), swollen)
+    for extra in ({4: page, 5: content, 9: form}, {5: large}):
+        with pytest.raises(Unreadable):
+            read(pdf("Hello", extra=extra))
 
 
-def test_a_pdf_may_have_something_before_it_and_a_text_may_speak_of_one() -> None:
-    assert read(b"MIME junk\n" + pdf("Hello")) == "Hello"
-    spoken = b"A PDF begins with %PDF-1.4, and its songs with ID3."
-    assert ContentReader().read_items([item("doc", spoken, "txt")]) == [spoken.decode()]
-
-
-def test_what_takes_too_long_is_given_up() -> None:
+def test_what_is_no_pdf_or_a_scan_or_too_long_is_refused() -> None:
+    for data, said in (
+        (b"<html>Please log in</html>", "not a PDF"), (pdf(""), "as a scan does not"),
+        (pdf(*["x"] * 2001), "2,000 pages"), (b"%PDF-1.4", ""), (b"%PDF-1.7\n" + bytes(1000), ""),
+    ):  # fmt: skip
+        with pytest.raises(Unreadable, match=said or None):
+            read(data)
     with pytest.raises(Unreadable, match="too long"):
         read(pdf(*["Hello"] * 1500), seconds=0.3)
-
-
-def test_what_is_no_pdf_is_refused() -> None:
-    with pytest.raises(Unreadable, match="not a PDF"):
-        read(b"<html>Please log in</html>")
-    for data in (b"%PDF-1.4", b"%PDF-1.7\n" + bytes(1000), pdf("Hello")[:200]):
-        with pytest.raises(Unreadable):
-            read(data)
-
-
-def test_the_number_of_pages_has_a_bound() -> None:
-    with pytest.raises(Unreadable, match="2,000 pages"):
-        read(pdf(*["x"] * 2001))

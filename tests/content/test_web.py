@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import ssl
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ from cofio.content.addresses import is_public, normalize_host
 from cofio.content.http_fetch import FetchedDocument, Web
 
 from .making import pdf
-from .serving import PRIVATE, PUBLIC, Host, Names, allowed, answer, moved
+from .serving import PRIVATE, PUBLIC, Host, Names, allowed, answer, make_certificate, moved
 
 
 @pytest.fixture
@@ -53,6 +52,7 @@ def test_a_document_is_fetched_with_its_type(host: Host) -> None:
     assert "cookie" not in host.asked[0].lower()
 
 
+@pytest.mark.usefixtures("process")
 def test_an_item_is_read_by_its_servers_word_then_by_its_name_then_by_its_beginning(host: Host) -> None:
     host.routes |= {
         "/page": answer(b"<p>Hello</p>", "text/html"),
@@ -72,28 +72,15 @@ def test_an_item_is_read_by_its_servers_word_then_by_its_name_then_by_its_beginn
 
 def test_nothing_is_fetched_unless_the_owner_says_so(host: Host, inside: Host) -> None:
     names = Names(a_test=[[PUBLIC]], b_test=[[PUBLIC]])
-    for fetching in (
-        FetchPolicy(),
-        FetchPolicy.parse("off"),
-        FetchPolicy(hosts=("b.test",)),
-        FetchPolicy(hosts=("*.a.test",)),
-    ):
-        for uri in (
-            f"http://a.test:{host.port}/",
-            "http://a.test/",
-            "https://a.test/",
-            f"http://{PRIVATE}:{inside.port}/",
-        ):
+    at = f"http://a.test:{host.port}/"
+    for hosts in ((), ("b.test",), ("*.a.test",)):
+        for uri in (at, "http://a.test/", "https://a.test/", f"http://{PRIVATE}:{inside.port}/"):
             with pytest.raises(Unreadable, match="does not allow"):
-                get(uri, Web(fetching, resolve=names, allowed=allowed))
-    assert names.asked == host.asked == inside.asked == []
-
-
-def test_a_port_other_than_the_usual_must_be_named(host: Host) -> None:
-    for hosts in (("*",), ("a.test",), (f"a.test:{host.port + 1}",)):
+                get(uri, web(*hosts, names=names))
+    for hosts in (("*",), ("a.test",), (f"a.test:{host.port + 1}",)):  # a port other than the usual must be named
         with pytest.raises(Unreadable, match="does not allow"):
-            get(f"http://a.test:{host.port}/", web(*hosts))
-    assert host.asked == []
+            get(at, web(*hosts, names=names))
+    assert names.asked == host.asked == inside.asked == []
 
 
 ADDRESSES = [
@@ -110,6 +97,7 @@ ADDRESSES = [
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_an_address_that_is_not_public_is_refused_in_every_way(address: str) -> None:
     assert not is_public(ip_address(address))
+    assert all(is_public(ip_address(each)) for each in ("8.8.8.8", "93.184.215.14", "2606:4700::1111"))
     bare = address.partition("%")[0]
     literal = f"[{bare}]" if ":" in bare else bare
     names = Names(a_test=[[address]], b_test=[["93.184.215.14", address]])
@@ -119,11 +107,6 @@ def test_an_address_that_is_not_public_is_refused_in_every_way(address: str) -> 
             get(uri, fetch)
         assert "not a public one" in caught.value.reason
         assert bare not in caught.value.reason
-
-
-@pytest.mark.parametrize("address", ["8.8.8.8", "93.184.215.14", "2606:4700::1111", "2a00:1450:4001::1"])
-def test_an_address_of_the_internet_is_public(address: str) -> None:
-    assert is_public(ip_address(address))
 
 
 @pytest.mark.parametrize(
@@ -150,10 +133,6 @@ def test_a_strangely_spelled_uri_reaches_nothing(uri: str) -> None:
     assert names.asked == []
 
 
-def test_a_name_in_any_script_is_that_of_its_ascii_form() -> None:
-    assert normalize_host("Bücher.example") == "xn--bcher-kva.example"
-
-
 def test_a_name_is_resolved_once_and_the_connection_goes_there(host: Host, inside: Host) -> None:
     # Public at the first look and private at the second: whoever looks twice connects to the wrong one.
     host.routes["/"] = answer(b"public")
@@ -165,31 +144,26 @@ def test_a_name_is_resolved_once_and_the_connection_goes_there(host: Host, insid
     assert inside.asked == []
 
 
-def test_one_private_address_among_public_ones_is_enough_to_refuse(host: Host, inside: Host) -> None:
-    for answers in ([PUBLIC, PRIVATE], [PRIVATE, PUBLIC], [PUBLIC, "::ffff:7f00:1"], []):
+def test_one_address_that_is_private_is_enough_to_refuse_and_one_that_does_not_answer_is_followed_by_the_next(
+    host: Host, inside: Host
+) -> None:
+    wrong = [["nonsense"], ["1.2.3"], ["127.0.0.1\n"]]
+    for answers in ([PUBLIC, PRIVATE], [PRIVATE, PUBLIC], [PUBLIC, "::ffff:7f00:1"], [], *wrong):
         with pytest.raises(Unreadable):
             get(f"http://a.test:{host.port}/", web("*", f"a.test:{host.port}", names=Names(a_test=[answers])))
     assert host.asked == inside.asked == []
-
-
-def test_a_name_that_stands_for_no_address_is_an_error_like_any_other() -> None:
-    for answers in ([["nonsense"]], [["1.2.3"]], [["127.0.0.1\n"]], []):
-        with pytest.raises(Unreadable):
-            get("http://a.test/", web("*", names=Names(a_test=answers)))
-
-
-def test_an_address_that_does_not_answer_is_followed_by_the_next(host: Host) -> None:
     host.routes["/"] = answer(b"here")
-    names = Names(a_test=[["127.0.0.3", PUBLIC]])
     fetch = Web(
-        FetchPolicy(hosts=(f"a.test:{host.port}",)), resolve=names,
+        FetchPolicy(hosts=(f"a.test:{host.port}",)), resolve=Names(a_test=[["127.0.0.3", PUBLIC]]),
         allowed=lambda address: str(address) in (PUBLIC, "127.0.0.3"),
     )  # fmt: skip
     assert get(f"http://a.test:{host.port}/", fetch).data == b"here"
 
 
 @pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See Other", "307 Temporary", "308 Permanent"])
-def test_every_redirect_is_checked_as_if_it_were_asked_for(host: Host, inside: Host, status: str) -> None:
+def test_every_redirect_is_checked_as_if_it_were_asked_for_and_they_have_an_end(
+    host: Host, inside: Host, status: str
+) -> None:
     names = Names(a_test=[[PUBLIC]], evil_test=[[PRIVATE]], b_test=[[PUBLIC]], turns_test=[[PUBLIC], [PRIVATE]])
     fetch = web("*", *(f"{name}:{host.port}" for name in ("a.test", "evil.test", "turns.test")),
                 *(f"{name}:{inside.port}" for name in ("*", "evil.test", PRIVATE)), names=names)  # fmt: skip
@@ -213,11 +187,9 @@ def test_every_redirect_is_checked_as_if_it_were_asked_for(host: Host, inside: H
     with pytest.raises(Unreadable, match="not a public one"):
         get(f"http://a.test:{host.port}/again", fetch)
     assert inside.asked == []
-
-
-def test_redirects_have_an_end(host: Host) -> None:
-    host.routes |= {f"/{n}": moved(f"/{n + 1}") for n in range(9)} | {"/5": answer(b"here"), "/loop": moved("/loop")}
-    fetch = web(f"a.test:{host.port}")
+    host.routes |= {f"/{n}": moved(f"/{n + 1}", status) for n in range(9)}
+    host.routes |= {"/5": answer(b"here"), "/loop": moved("/loop", status)}
+    host.asked.clear()
     assert get(f"http://a.test:{host.port}/0", fetch).data == b"here"
     with pytest.raises(Unreadable, match="more than 5 times"):
         get(f"http://a.test:{host.port}/loop", fetch)
@@ -257,7 +229,7 @@ def drip(start: bytes, piece: bytes, host: Host) -> Callable[[socket], None]:
     return answering
 
 
-def test_a_server_that_keeps_one_waiting_is_given_up(host: Host) -> None:
+def test_a_server_or_a_resolver_that_keeps_one_waiting_is_given_up(host: Host) -> None:
     ok = b"HTTP/1.1 200 OK\r\n"
     host.routes |= {
         "/silent": drip(b"", b"", host), "/status": drip(b"", b"H", host), "/headers": drip(ok, b"A", host),
@@ -271,14 +243,12 @@ def test_a_server_that_keeps_one_waiting_is_given_up(host: Host) -> None:
         with pytest.raises(Unreadable, match="in time"):
             get(f"http://a.test:{host.port}{path}", web(f"a.test:{host.port}", seconds=0.4))
 
-
-def test_a_resolver_that_keeps_one_waiting_is_given_up(host: Host) -> None:
-    def slow(name: str, port: int) -> list[str]:
+    def resolve(name: str, port: int) -> list[str]:
         host.over.wait(60)
         return [PUBLIC]
 
     with pytest.raises(Unreadable, match="in time"):
-        get("http://a.test/", Web(FetchPolicy(hosts=("*",), seconds=0.2), resolve=slow))
+        get("http://a.test/", Web(FetchPolicy(hosts=("*",), seconds=0.2), resolve=resolve))
 
 
 def test_a_document_that_breaks_off_is_not_taken_for_a_whole_one(host: Host) -> None:
@@ -299,47 +269,18 @@ def test_a_document_that_breaks_off_is_not_taken_for_a_whole_one(host: Host) -> 
 def test_other_answers_are_no_document(host: Host) -> None:
     host.routes |= {
         "/206": answer(b"half", status="206 Partial Content"), "/500": answer(b"the details", status="500 Oops"),
-        "/204": b"HTTP/1.1 204 No Content\r\n\r\n",
+        "/204": b"HTTP/1.1 204 No Content\r\n\r\n", "/packed": answer(b"\x1f\x8b", Content_Encoding="gzip"),
     }  # fmt: skip
-    for status in ("206", "500", "204", "404"):
-        with pytest.raises(Unreadable, match=f"answered {status}"):
-            get(f"http://a.test:{host.port}/{status}", web(f"a.test:{host.port}"))
-
-
-def test_what_is_packed_is_not_unpacked(host: Host) -> None:
-    host.routes["/"] = answer(b"\x1f\x8b", Content_Encoding="gzip")
-    with pytest.raises(Unreadable, match="compressed"):
-        get(f"http://a.test:{host.port}/", web(f"a.test:{host.port}"))
-    assert "Accept-Encoding: identity" in host.asked[0]
-
-
-def certificate(folder: Path, *names: str) -> Path:
-    """A certificate for these names that vouches for itself, and its key, in one file."""
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, names[0])])
-    now = datetime.datetime.now(datetime.UTC)
-    made = (
-        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(each) for each in names]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    file = folder / f"{names[0]}.pem"
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    file.write_bytes(private + made.public_bytes(serialization.Encoding.PEM))
-    return file
+    answered = {each: f"answered {each}" for each in ("206", "500", "204", "404")}
+    for path, said in {**answered, "packed": "compressed"}.items():
+        with pytest.raises(Unreadable, match=said):
+            get(f"http://a.test:{host.port}/{path}", web(f"a.test:{host.port}"))
+    assert all("Accept-Encoding: identity" in asked for asked in host.asked)
 
 
 def test_tls_is_for_the_name_that_was_asked_for_and_is_not_left(tmp_path: Path) -> None:
-    file = certificate(tmp_path, "a.test")
+    assert normalize_host("Bücher.example") == "xn--bcher-kva.example"
+    file = make_certificate(tmp_path, "a.test")
     serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     serving.load_cert_chain(file)
     trusting = ssl.create_default_context(cafile=file)

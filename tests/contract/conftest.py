@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from datetime import datetime
+from typing import Any, TypeAlias
 
 import pytest
 
@@ -14,9 +15,10 @@ from cofio.embed import Embedder
 from cofio.embed.hashed import HashedEmbedder
 from cofio.engine import opening
 
-from ..conftest import BackendUnderTest
-
 QUIET = Settings(background=False, embedder="none")
+STATES = ("tail", "settled", "mixed")
+"""Where the words of what a test wrote are: in the tail only, in the index only, or some in each."""
+Made: TypeAlias = "pytest.Item | pytest.Collector | list[pytest.Item | pytest.Collector] | None"
 
 
 @pytest.fixture
@@ -60,12 +62,22 @@ def memory(backend: Backend) -> Iterator[Engine]:
         yield opened
 
 
-@pytest.fixture(params=["tail", "settled", "mixed"])
-def state(request: pytest.FixtureRequest, backend_under_test: BackendUnderTest) -> str:
-    """Where the words of what a test wrote are: in the tail only, in the index only, or some in each."""
-    if request.param not in backend_under_test.states:
-        pytest.skip(f"{backend_under_test} has no such state")
-    return str(request.param)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test of a state in all of them; those that a backend does not have are dropped below."""
+    if "state" in metafunc.fixturenames:
+        metafunc.parametrize("state", STATES)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pycollect_makeitem() -> Generator[None, Made, Made]:
+    """Make no test of a state that the backend of the test does not have."""
+    made = yield
+    return [each for each in made if has_state(each)] if isinstance(made, list) else made
+
+
+def has_state(item: pytest.Item | pytest.Collector) -> bool:
+    params: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    return "state" not in params or params["state"] in params["backend_under_test"].states
 
 
 @pytest.fixture

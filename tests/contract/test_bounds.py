@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cofio import Draft, Engine, Kind, Query, Record, Scope, Where
@@ -14,6 +14,8 @@ from cofio.backends.search_interface import Searcher
 from cofio.embed.hashed import HashedEmbedder
 from cofio.text.tokenizer import split_query
 from cofio.values.query import Bounds
+
+from ..tiers import scale_examples
 
 EMBEDDER = HashedEmbedder()
 SCOPES = (Scope("a"), Scope("a", "b"), Scope("ab"))
@@ -154,7 +156,7 @@ def test_scopes_that_are_gone_leave_a_search_by_meaning_as_it_was(memory: Engine
     assert search() == ["walrus again"]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(max_examples=scale_examples(40))
 @given(
     written=st.lists(drafts, max_size=12), asked=st.lists(bounds, min_size=2, max_size=3), word=st.sampled_from(WORDS)
 )

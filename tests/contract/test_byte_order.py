@@ -24,24 +24,18 @@ IN_ORDER = sorted(NAMES, key=lambda name: name.encode())
 COMPARED: dict[Operator, str] = {"<": "__lt__", "<=": "__le__", ">": "__gt__", ">=": "__ge__"}
 
 
-def test_the_orders_that_are_wrong_are_other_orders() -> None:
-    assert sorted(NAMES, key=lambda name: name.encode("utf-16-be")) != IN_ORDER
-    assert sorted(NAMES, key=str.casefold) != IN_ORDER
-
-
-@pytest.mark.parametrize("field", ["key", "id", "author", "title"])
-def test_comparisons_of_texts_are_of_their_bytes(memory: Engine, field: str) -> None:
+def test_comparisons_of_texts_are_of_their_bytes(memory: Engine) -> None:
     memory.write_many(
         [
             Draft(scope=DEMO, kind=Kind.FILE, text="x", id=f"i{name}", key=name, author=name, title=name)
             for name in reversed(NAMES)
         ]
     )
-    start = "i" if field == "id" else ""
-    for bound, (operator, method) in product(NAMES, COMPARED.items()):
+    for field, bound, (operator, method) in product(("key", "id", "title"), NAMES, COMPARED.items()):
+        start = "i" if field == "id" else ""
         found = memory.list(filter=Where(field, operator, start + bound), limit=100)
         expected = {name for name in NAMES if getattr(name.encode(), method)(bound.encode())}
-        assert {record.key for record in found} == expected, (bound, operator)
+        assert {record.key for record in found} == expected, (field, bound, operator)
 
 
 def test_ids_come_in_the_order_of_their_bytes(memory: Engine) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
-import random
-import threading
-import zlib
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -28,10 +26,9 @@ from hypothesis.stateful import (
 from cofio import Engine, Invalid, LimitExceeded, Scope, Settings, Unavailable
 from cofio.backends.checkpoint_interface import PendingWrite, ThreadKey
 from cofio.backends.interface import Backend
-from cofio.backends.record_interface import Transaction
 from cofio.backends.upkeep_interface import Tidy
 from cofio.checkpoints.cache import SizedCache
-from cofio.checkpoints.checkpoints import CACHED, DEPTH, MAX_NAME, Checkpoint, Checkpoints
+from cofio.checkpoints.checkpoints import DEPTH, MAX_NAME, Checkpoint, Checkpoints
 from cofio.config.address import StoreAddress
 from cofio.engine.opening import open_backend
 
@@ -162,14 +159,12 @@ def test_the_newest_is_the_one_saved_last_or_that_of_the_highest_id(checkpoints:
     assert [each.id for each in checkpoints.list(SPACE, "t", by_id=True, before="c", limit=1)] == ["b"]
 
 
-def test_saves_within_one_microsecond_have_an_order(checkpoints: Checkpoints, ticking: Ticking) -> None:
+def test_the_newest_is_the_last_saved_though_the_clock_stands_or_goes_back(
+    checkpoints: Checkpoints, ticking: Ticking
+) -> None:
     ticking.step = timedelta(0)
     fill(checkpoints, 20)
     assert [each.id for each in checkpoints.list(SPACE, "t", limit=20)] == [f"c{n}" for n in reversed(range(20))]
-
-
-def test_a_clock_that_goes_back_does_not_change_what_is_newest(checkpoints: Checkpoints, ticking: Ticking) -> None:
-    fill(checkpoints, 3)
     ticking.now -= timedelta(days=300)
     checkpoints.save(SPACE, "t", "late", chat(4))
     assert state(checkpoints) == chat(4)
@@ -182,40 +177,14 @@ def test_a_long_thread_is_kept_in_short_chains(checkpoints: Checkpoints, others:
         assert state(others, f"c{turn}") == chat(turn + 1)
 
 
-def test_two_hundred_turns_take_a_tenth_of_whole_states(checkpoints: Checkpoints) -> None:
-    choose = random.Random(0)
-    vocabulary = ["".join(choose.choices("etaoinshrdlu", k=choose.randint(2, 9))) for _ in range(1500)]
-    whole, words = 0, [choose.choice(vocabulary) for _ in range(8000)]
-    messages: list[dict[str, Any]] = []
-    for turn in range(200):
-        for role, start in (("user", turn * 41), ("assistant", turn * 73 + 9)):
-            said = " ".join(words[(start + at) % len(words)] for at in range(25))
-            messages.append({"role": role, "content": said, "tool_calls": [], "name": None, "metadata": {}})
-        full = {
-            "messages": list(messages),
-            "iteration": turn,
-            "updated_at": f"2026-03-01T12:{turn // 60:02}:{turn % 60:02}",
-        }
-        checkpoints.save(SPACE, "t", f"c{turn}", full)
-        whole += len(zlib.compress(json.dumps(full).encode(), 6))
-    assert checkpoints.measure(SPACE, "t").bytes <= whole / 10
-    assert state(checkpoints)["messages"] == messages
-
-
 def test_an_id_is_saved_to_again(checkpoints: Checkpoints, others: Checkpoints) -> None:
     fill(checkpoints, 20)
-    checkpoints.save(SPACE, "t", "c3", {"new": True})
+    for turn in range(5):
+        checkpoints.save(SPACE, "t", "c3", {"new": turn})
     for each in (checkpoints, others):
-        assert state(each) == {"new": True}
+        assert state(each) == {"new": 4}
         assert [listed.id for listed in each.list(SPACE, "t", limit=2)] == ["c3", "c19"]
         assert all(state(each, f"c{n}") == chat(n + 1) for n in range(20) if n != 3)
-
-
-def test_the_newest_is_saved_again_and_again(checkpoints: Checkpoints, others: Checkpoints) -> None:
-    for turn in range(30):
-        checkpoints.save(SPACE, "t", "only", chat(turn))
-    assert state(others) == chat(29)
-    assert len(others.list(SPACE, "t")) == 1
 
 
 def test_a_state_that_is_given_up_or_handed_out_cannot_be_reached_into(checkpoints: Checkpoints) -> None:
@@ -229,14 +198,6 @@ def test_a_state_that_is_given_up_or_handed_out_cannot_be_reached_into(checkpoin
     assert state(checkpoints, "c1") == chat(3)
 
 
-def test_a_thread_goes_on_from_an_earlier_checkpoint(checkpoints: Checkpoints, others: Checkpoints) -> None:
-    fill(checkpoints, 12)
-    branch = {**chat(5), "branch": True}
-    checkpoints.save(SPACE, "t", "branch", branch, parent="c4")
-    assert state(others, "branch") == branch
-    assert state(others, "c11") == chat(12)
-
-
 def test_parts_and_spaces_are_threads_of_their_own(checkpoints: Checkpoints) -> None:
     checkpoints.save(SPACE, "t", "c", {"n": 1})
     checkpoints.save(SPACE, "t", "c", {"n": 2}, ns="sub|x:1")
@@ -248,30 +209,18 @@ def test_parts_and_spaces_are_threads_of_their_own(checkpoints: Checkpoints) -> 
     assert checkpoints.load("langgraph", "t") is not None
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        "",
-        "\ud800 half",
-        "日本語 🙂",
-        10**400,
-        1e308,
-        float("inf"),
-        -0.0,
-        None,
-        True,
-        [],
-        {},
-        [[[[]]]],
-        {"": {"": 0}},
-        "\0",
-    ],
-)
-def test_any_json_is_a_state(checkpoints: Checkpoints, others: Checkpoints, value: Any) -> None:
-    checkpoints.save(SPACE, "t", "a", {"x": value})
-    checkpoints.save(SPACE, "t", "b", {"x": value, "y": [value, value]})
-    assert state(others, "a") == {"x": value}
-    assert state(others, "b") == {"x": value, "y": [value, value]}
+def test_any_json_is_a_state(checkpoints: Checkpoints, others: Checkpoints) -> None:
+    values: list[Any] = [
+        "", "\ud800 half", "日本語 🙂", 10**400, 1e308, float("inf"), -0.0, None, True, [], {}, [[[[]]]],
+        {"": {"": 0}}, "\0",
+    ]  # fmt: skip
+    for n, value in enumerate(values):
+        checkpoints.save(SPACE, "t", f"a{n}", {"x": value})
+        checkpoints.save(SPACE, "t", f"b{n}", {"x": value, "y": [value, value]})
+        assert state(others, f"a{n}") == {"x": value}
+        assert state(others, f"b{n}") == {"x": value, "y": [value, value]}
+    checkpoints.save(SPACE, "t", "c", {"k": {1: "x"}, "t": (1, 2)})  # what is not quite JSON
+    assert state(checkpoints) == state(others) == {"k": {"1": "x"}, "t": [1, 2]}
 
 
 def test_a_large_state(checkpoints: Checkpoints, others: Checkpoints) -> None:
@@ -285,25 +234,16 @@ def test_a_large_state(checkpoints: Checkpoints, others: Checkpoints) -> None:
 def test_bad_input_is_refused_and_changes_nothing(checkpoints: Checkpoints) -> None:
     loop: list[Any] = []
     loop.append(loop)
-    for arguments, options in [
-        (("", "c", {}), {}),
-        (("t", "", {}), {}),
-        (("t\0", "c", {}), {}),
-        (("t" * (MAX_NAME + 1), "c", {}), {}),
-        (("t", "c", {"x": object()}), {}),
-        (("t", "c", loop), {}),
-        (("t", "c", {"x": {1, 2}}), {}),
-        (("t", "c", {}), {"metadata": ["x"]}),
-        (("t", "c", {}), {"metadata": {1: 2}}),
-        (("t", "c", {}), {"metadata": {"x": object()}}),
-        (("t", "c", {}), {"ttl": 0}),
-        (("t", "c", {}), {"ttl": float("nan")}),
-        (("t", "c", {}), {"ttl": True}),
-        (("t", "c", {}), {"parent": ""}),
-        (("t", "c", {}), {"ns": "x" * 5000}),
-    ]:
+    good: dict[str, Any] = {"thread": "t", "id": "c", "state": {}}
+    refused: list[dict[str, Any]] = [
+        {"thread": ""}, {"id": ""}, {"thread": "t\0"}, {"thread": "t" * (MAX_NAME + 1)}, {"state": {"x": object()}},
+        {"state": loop}, {"state": {"x": {1, 2}}}, {"metadata": ["x"]}, {"metadata": {1: 2}},
+        {"metadata": {"x": object()}}, {"ttl": 0}, {"ttl": float("nan")}, {"ttl": True}, {"parent": ""},
+        {"ns": "x" * 5000},
+    ]  # fmt: skip
+    for bad in refused:
         with pytest.raises(Invalid):
-            checkpoints.save(SPACE, *arguments, **options)  # type: ignore[arg-type]
+            checkpoints.save(SPACE, **good | bad)
     assert checkpoints.threads(SPACE) == []
     with pytest.raises(Invalid):
         checkpoints.list(SPACE, limit=-1)
@@ -354,11 +294,11 @@ def test_a_search_finds_where_something_was_first_said(checkpoints: Checkpoints,
     assert others.search(SPACE, "locker") == []
 
 
-@pytest.mark.parametrize("query", ["", '"', "AND OR NOT", "AND others*", "a* (b", "\0", "日本"])
-def test_any_text_can_be_searched_for(checkpoints: Checkpoints, query: str) -> None:
+def test_any_text_can_be_searched_for(checkpoints: Checkpoints) -> None:
     checkpoints.save(SPACE, "t", "c", {"text": "日本語 and others"})
-    found = [each.id for each, _ in checkpoints.search(SPACE, query)]
-    assert found == (["c"] if query in ("日本", "AND others*") else [])
+    for query in ("", '"', "AND OR NOT", "AND others*", "a* (b", "\0", "日本"):
+        found = [each.id for each, _ in checkpoints.search(SPACE, query)]
+        assert found == (["c"] if query in ("日本", "AND others*") else []), query
 
 
 def test_a_thread_is_found_that_holds_all_of_the_words_once_at_the_checkpoint_that_brought_the_last(
@@ -488,13 +428,17 @@ def test_a_copy_goes_its_own_way(checkpoints: Checkpoints, others: Checkpoints) 
     assert checkpoints.copy(SPACE, "nothing", "x") == 0
 
 
-def test_a_copy_does_not_replace_a_thread(checkpoints: Checkpoints) -> None:
-    fill(checkpoints, 2)
+def test_a_copy_replaces_no_thread_and_leaves_out_what_has_expired(checkpoints: Checkpoints, ticking: Ticking) -> None:
+    checkpoints.save(SPACE, "t", "c", chat(1), ttl=60)
     fill(checkpoints, 1, thread="there")
-    with pytest.raises(Invalid, match="already"):
-        checkpoints.copy(SPACE, "t", "there")
-    with pytest.raises(Invalid, match="already"):
-        checkpoints.copy(SPACE, "t", "t")
+    for target in ("there", "t"):
+        with pytest.raises(Invalid, match="already"):
+            checkpoints.copy(SPACE, "t", target)
+    ticking.now += timedelta(seconds=61)
+    assert checkpoints.copy(SPACE, "t", "u") == 0
+    checkpoints.save(SPACE, "t", "d", chat(2))
+    assert checkpoints.copy(SPACE, "t", "u") == 1
+    assert state(checkpoints, thread="u") == chat(2)
 
 
 def write(at: int, value: bytes, task: str = "task", path: str = "") -> PendingWrite:
@@ -535,63 +479,33 @@ def test_writes_may_come_before_their_checkpoint(checkpoints: Checkpoints) -> No
 # Damage, several writers, and the whole of it against a dictionary.
 
 
-def test_a_damaged_state_is_said_to_be_and_the_others_are_read(
-    checkpoints: Checkpoints, others: Checkpoints, backend: Backend
-) -> None:
-    fill(checkpoints, 3)
-    checkpoints.save(SPACE, "u", "c", chat(3))
-
-    def damage(rows: Any) -> None:
-        no = rows.find_for_save(ThreadKey(SPACE, "t", ""), "c1", None)[0]
-        rows.rebase(no, None, 0, b"\1 no such thing")
-
-    backend.transact(lambda transaction: damage(transaction.checkpoints))
-    with pytest.raises(Unavailable, match="damaged"):
-        others.load(SPACE, "t", "c1")
-    assert state(others, "c", "u") == chat(3)
-
-
-def damage(backend: Backend, id: str, body: bytes) -> None:
-    """Put something else in place of a stored state."""
+def damage(backend: Backend, *ids: str, thread: str = "t", body: bytes = b"\1 no such thing") -> None:
+    """Put something else in place of stored states."""
 
     def work(rows: Any) -> None:
-        rows.rebase(rows.find_for_save(ThreadKey(SPACE, "t", ""), id, None)[0], None, 0, body)
+        for each in ids:
+            rows.rebase(rows.find_for_save(ThreadKey(SPACE, thread, ""), each, None)[0], None, 0, body)
 
     backend.transact(lambda transaction: work(transaction.checkpoints))
 
 
-def test_what_is_more_than_a_state_is_damaged(checkpoints: Checkpoints, others: Checkpoints, backend: Backend) -> None:
-    fill(checkpoints, 1)
-    damage(backend, "c0", b'\0{"a": 1}}')
-    with pytest.raises(Unavailable, match="'c0' is damaged"):
-        others.load(SPACE, "t", "c0")
-
-
-def test_a_state_that_is_made_of_a_damaged_one_is_named(
+def test_a_damaged_state_is_named_and_its_thread_goes_on(
     checkpoints: Checkpoints, others: Checkpoints, backend: Backend
 ) -> None:
     checkpoints.save(SPACE, "t", "base", chat(60))
     checkpoints.save(SPACE, "t", "change", chat(61))
-    damage(backend, "base", b"\1 no such thing")
-    with pytest.raises(Unavailable, match="'change' is damaged"):
-        others.load(SPACE, "t", "change")
-
-
-def test_the_states_that_a_loaded_one_is_made_of_are_read_once(
-    checkpoints: Checkpoints, others: Checkpoints, backend: Backend
-) -> None:
-    fill(checkpoints, 60)
-    with backend.snapshot() as snapshot:
-        rows = snapshot.checkpoints
-        newest = rows.find(ThreadKey(SPACE, "t", ""), None)
-        assert newest is not None
-        chain = rows.chain(newest.row)
-    assert len(chain) > 2
-    assert state(others) == chat(60)
-    assert len(others._states) == len(chain)
-    for link in chain:
-        assert state(others, link.id) == chat(int(link.id[1:]) + 1)
-    assert len(others._states) == len(chain)
+    checkpoints.save(SPACE, "u", "c", chat(3))
+    for body in (b'\0{"a": 1}}', b"\1 no such thing"):
+        damage(backend, "base", body=body)
+        for name in ("base", "change"):  # which is made of the other
+            with pytest.raises(Unavailable, match=f"'{name}' is damaged"):
+                Checkpoints(backend).load(SPACE, "t", name)
+    with pytest.raises(Unavailable, match="damaged"):
+        others.load(SPACE, "t")
+    others.save(SPACE, "t", "next", chat(6))
+    assert state(others) == chat(6)
+    assert state(others, "c", "u") == chat(3)
+    assert len(others.check()) == 2
 
 
 def test_a_damaged_state_is_in_nobodys_way(
@@ -600,15 +514,10 @@ def test_a_damaged_state_is_in_nobodys_way(
     fill(checkpoints, 10)
     for n in range(4):
         checkpoints.save(SPACE, "short", f"c{n}", chat(n + 1), ttl=60)
-
-    def damage(rows: Any) -> None:
-        for thread in ("t", "short"):
-            rows.rebase(rows.find_for_save(ThreadKey(SPACE, thread, ""), "c2", None)[0], None, 0, b"\1 no such thing")
-
-    backend.transact(lambda transaction: damage(transaction.checkpoints))
+    for thread in ("t", "short"):
+        damage(backend, "c2", thread=thread)
     said = others.check()
-    assert sum("'t'" in each for each in said) >= 1
-    assert sum("'short'" in each for each in said) >= 1
+    assert all(any(f"'{thread}'" in each for each in said) for thread in ("t", "short"))
     assert len(others.search(SPACE, "weather")) == 2
     assert others.delete(SPACE, "t", "c0") == 1
     others.save(SPACE, "t", "after", chat(11), parent="c2")
@@ -619,22 +528,6 @@ def test_a_damaged_state_is_in_nobodys_way(
     assert others.delete(SPACE, "t", "c2") == 1
 
 
-def test_a_thread_whose_newest_state_is_damaged_goes_on(
-    others: Checkpoints, checkpoints: Checkpoints, backend: Backend
-) -> None:
-    fill(checkpoints, 5)
-
-    def damage(rows: Any) -> None:
-        rows.rebase(rows.find_for_save(ThreadKey(SPACE, "t", ""), "c4", None)[0], None, 0, b"\1 no such thing")
-
-    backend.transact(lambda transaction: damage(transaction.checkpoints))
-    with pytest.raises(Unavailable, match="damaged"):
-        others.load(SPACE, "t")
-    others.save(SPACE, "t", "next", chat(6))
-    assert state(others) == chat(6)
-    assert len(others.check()) == 1
-
-
 def test_the_words_of_metadata_stay_when_a_state_becomes_a_change_of_another(checkpoints: Checkpoints) -> None:
     checkpoints.save(SPACE, "t", "a", chat(60))
     checkpoints.save(SPACE, "t", "b", chat(61), metadata={"topic": "orchards"})
@@ -642,15 +535,6 @@ def test_the_words_of_metadata_stay_when_a_state_becomes_a_change_of_another(che
     assert [each.id for each, _ in checkpoints.search(SPACE, "orchards")] == ["b"]
     checkpoints.delete(SPACE, "t", "a")
     assert [each.id for each, _ in checkpoints.search(SPACE, "orchards weather")] == ["b"]
-
-
-def test_a_copy_of_what_has_expired_is_no_copy(checkpoints: Checkpoints, ticking: Ticking) -> None:
-    checkpoints.save(SPACE, "t", "c", chat(1), ttl=60)
-    ticking.now += timedelta(seconds=61)
-    assert checkpoints.copy(SPACE, "t", "u") == 0
-    checkpoints.save(SPACE, "t", "d", chat(2))
-    assert checkpoints.copy(SPACE, "t", "u") == 1
-    assert state(checkpoints, thread="u") == chat(2)
 
 
 def test_what_is_pending_goes_with_what_has_expired(checkpoints: Checkpoints, ticking: Ticking) -> None:
@@ -693,41 +577,18 @@ def test_a_deep_state_is_kept_again_and_again_or_refused(checkpoints: Checkpoint
     assert kept >= 6
 
 
-def test_what_is_not_quite_json_is_the_same_for_everybody(checkpoints: Checkpoints, others: Checkpoints) -> None:
-    checkpoints.save(SPACE, "t", "c", {"k": {1: "x"}, "t": (1, 2)})
-    assert state(checkpoints) == state(others) == {"k": {"1": "x"}, "t": [1, 2]}
-
-
-def test_the_cache_is_bounded_by_what_it_holds(others: Checkpoints, checkpoints: Checkpoints) -> None:
-    for n in range(12):
-        checkpoints.save(SPACE, f"t{n}", "c", {"log": "the same line again and again\n" * 200_000, "n": n})
-    for each in (checkpoints, others):
-        for n in range(12):
-            assert state(each, thread=f"t{n}")["n"] == n
-        held = sum(len(json.dumps(known.state)) for known in each._states.values())
-        assert held * 4 * 0.9 <= each._states.size <= CACHED
-        assert each._states.size <= held * 4 * 1.1
-
-
-def test_the_cache_counts_what_small_states_take_and_holds_so_many_at_most(
-    backend: Backend, monkeypatch: pytest.MonkeyPatch
+def test_the_cache_is_bounded_and_lets_go_of_what_was_replaced_or_deleted(
+    backend: Backend, ticking: Ticking, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    most = 100
-    monkeypatch.setattr("cofio.checkpoints.checkpoints.MOST_CACHED", most)
+    monkeypatch.setattr("cofio.checkpoints.checkpoints.MOST_CACHED", 5)
     checkpoints = Checkpoints(backend)
-    for n in range(most + 20):
-        checkpoints.save(SPACE, f"t{n}", "c", {"n": n}, owned=True)
-    assert len(checkpoints._states) == most
-    assert checkpoints._states.size >= most * 2048
-
-
-def test_the_cache_lets_go_of_what_was_replaced_or_deleted(checkpoints: Checkpoints, ticking: Ticking) -> None:
-    for n in range(50):
-        checkpoints.save(SPACE, f"t{n % 5}", "c", {"n": n})
+    for n in range(20):
+        checkpoints.save(SPACE, f"t{n % 10}", "c", {"n": n}, owned=True)
     assert len(checkpoints._states) == 5
-    checkpoints.delete(SPACE, "t0")
-    checkpoints.delete(SPACE, "t1", "c")
-    checkpoints.save(SPACE, "t2", "c", {"n": -1}, ttl=10)
+    assert checkpoints._states.size >= 5 * 2048
+    checkpoints.delete(SPACE, "t9")
+    checkpoints.delete(SPACE, "t8", "c")
+    checkpoints.save(SPACE, "t7", "c", {"n": -1}, ttl=10)
     ticking.now += timedelta(seconds=60)
     assert checkpoints.purge(ticking.now) == 1
     assert len(checkpoints._states) == 2
@@ -744,56 +605,6 @@ def test_a_store_without_background_work_says_how_many_there_are(store: StoreAdd
         found = copied.checkpoints.load(SPACE, "t")
         assert found is not None
         assert found.state == chat(2)
-
-
-class _SerializationFailure(Exception):
-    """A database that has many writers could not make a transaction one after the other."""
-
-
-class Retrying:
-    """A backend that runs the work of each transaction once in vain, as PostgreSQL may."""
-
-    def __init__(self, backend: Backend) -> None:
-        self._backend = backend
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._backend, name)
-
-    def transact(self, work: Callable[[Transaction], Any]) -> Any:
-        """Run the work, undo it, and run it again."""
-
-        def fail(transaction: Transaction) -> None:
-            work(transaction)
-            raise _SerializationFailure
-
-        with pytest.raises(_SerializationFailure):
-            self._backend.transact(fail)
-        return self._backend.transact(work)
-
-
-def test_work_that_runs_again_changes_what_it_would_have_changed_once(backend: Backend) -> None:
-    once, retried = Checkpoints(backend), Checkpoints(cast(Backend, Retrying(backend)))
-    write = PendingWrite("task", 0, "", "channel", "json", b"1")
-    for checkpoints, thread in ((once, "once"), (retried, "again")):
-        for turn in range(40):
-            checkpoints.save(SPACE, thread, f"c{turn}", chat(turn))
-        checkpoints.save(SPACE, thread, "c7", chat(99))  # in place of what others are changes of
-        checkpoints.write(SPACE, thread, "c9", [(write, False)])
-        assert checkpoints.delete(SPACE, thread, "c16") == 1
-        assert checkpoints.remove(SPACE, [(thread, "", "c0"), (thread, "", "c20"), (thread, "", "none")]) == 2
-        assert checkpoints.copy(SPACE, thread, f"copy of {thread}") == 37
-        assert len(checkpoints.search(SPACE, "weather in Wales")) >= 2
-        assert checkpoints.check() == []
-    for source, target in (("once", "again"), ("copy of once", "copy of again")):
-        names = [each.id for each in once.list(SPACE, source, limit=None)]
-        assert [each.id for each in retried.list(SPACE, target, limit=None)] == names
-        for name in names:
-            one, other = (each.load(SPACE, of, name, pending=True) for each, of in ((once, source), (retried, target)))
-            assert one is not None
-            assert other is not None
-            assert (one.state, one.parent, one.pending) == (other.state, other.parent, other.pending)
-    assert retried.delete(SPACE, "again") == 37
-    assert retried.load(SPACE, "again") is None
 
 
 class Threads(RuleBasedStateMachine):
@@ -860,7 +671,7 @@ class Threads(RuleBasedStateMachine):
 
 def test_two_processes_agree_with_whole_states(stores: Stores) -> None:
     machine = type("Threads", (Threads,), {"stores": stores})
-    run_state_machine_as_test(machine, settings=settings(max_examples=stores.scale(100)))
+    run_state_machine_as_test(machine, settings=settings(max_examples=stores.scale(40)))
 
 
 def test_a_cache_that_many_threads_fill_knows_its_size() -> None:
@@ -868,15 +679,13 @@ def test_a_cache_that_many_threads_fill_knows_its_size() -> None:
 
     def fill(seed: int) -> None:
         for number in range(3000):
-            cache.put((number * seed) % 7, b"x" * (1 + number % 40))
+            cache.put((number * seed) % 70, b"x" * (1 + number % 40))
             cache.drop([(number + seed) % 5])
 
-    threads = [threading.Thread(target=fill, args=(seed,)) for seed in range(1, 5)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert cache.size == sum(map(len, cache.values()))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(fill, range(1, 5), timeout=60))
+    assert cache.size == sum(map(len, cache.values())) <= 1000
+    assert len(cache) <= 50
 
 
 def test_what_was_just_saved_is_not_old_after_the_clock_was_set_back(

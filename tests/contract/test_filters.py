@@ -5,25 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-import pytest
-
-from cofio import (
-    AllOf,
-    AnyOf,
-    Draft,
-    Engine,
-    Filter,
-    Importance,
-    Invalid,
-    Json,
-    Kind,
-    LimitExceeded,
-    Query,
-    Record,
-    Scope,
-    Where,
-)
-from cofio.values.query import Mode
+from cofio import AllOf, AnyOf, Draft, Engine, Filter, Importance, Json, Kind, Query, Record, Scope, Where
+from cofio.values.query import Mode, Operator, Value
 
 MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 APP = Scope("app")
@@ -157,60 +140,42 @@ VALUES: dict[str, Json] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("operator", "value", "expected"),
-    [
-        ("=", 1, {"one", "one point"}),
-        ("=", 1.0, {"one", "one point"}),
-        ("=", True, {"true"}),
-        ("=", "1", {"text one"}),
-        ("=", 0, {"zero"}),
-        ("=", False, {"false"}),
-        ("=", None, {"null"}),
-        ("=", "", {"empty"}),
-        ("=", "true", {"text true"}),
-        ("=", "null", {"text null"}),
-        ("!=", 1, {*VALUES, "missing", "no data"} - {"one", "one point"}),
-        ("!=", True, {*VALUES, "missing", "no data"} - {"true"}),
-        ("!=", None, {*VALUES, "missing", "no data"} - {"null"}),
-        ("in", (1, "1", None), {"one", "one point", "text one", "null"}),
-        ("in", (), set()),
-        ("<", 1, {"zero", "half"}),
-        ("<=", 1, {"zero", "half", "one", "one point"}),
-        (">", 0.25, {"half", "one", "one point"}),
-        (">=", 10**30, set()),
-        (">", "1", {"text true", "text null"}),
-        ("<", "1", {"empty"}),
-    ],
-)
-def test_the_types_of_data_stay_apart(memory: Engine, operator: str, value: object, expected: set[str]) -> None:
+EVERY = {*VALUES, "missing", "no data"}
+TYPES: list[tuple[Operator, Value, set[str]]] = [
+    ("=", 1, {"one", "one point"}), ("=", 1.0, {"one", "one point"}), ("=", True, {"true"}), ("=", "1", {"text one"}),
+    ("=", 0, {"zero"}), ("=", False, {"false"}), ("=", None, {"null"}), ("=", "", {"empty"}),
+    ("=", "true", {"text true"}), ("=", "null", {"text null"}), ("!=", 1, EVERY - {"one", "one point"}),
+    ("!=", True, EVERY - {"true"}), ("!=", None, EVERY - {"null"}),
+    ("in", (1, "1", None), {"one", "one point", "text one", "null"}), ("in", (), set()), ("<", 1, {"zero", "half"}),
+    ("<=", 1, {"zero", "half", "one", "one point"}), (">", 0.25, {"half", "one", "one point"}), (">=", 10**30, set()),
+    (">", "1", {"text true", "text null"}), ("<", "1", {"empty"}),
+]  # fmt: skip
+
+
+def test_the_types_of_data_stay_apart(memory: Engine) -> None:
     memory.write_many([Draft(scope=APP, key=name, data={"v": value}) for name, value in VALUES.items()])
     memory.write_many([Draft(scope=APP, key="missing", data={"w": 1}), Draft(scope=APP, key="no data")])
-    assert lets_through(memory, Where("data.v", operator, value)) == expected  # type: ignore[arg-type]
+    for operator, value, expected in TYPES:
+        assert lets_through(memory, Where("data.v", operator, value)) == expected, (operator, value)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["a", "a.b", "", " ", '"', "'", "[0]", "a[0]", "$", "$.a", "\\", '\\"', "\n", "\x01", "\x7f", "é", "日本", "🙂",
-     "\u2028", "a" * 1000, "#", "@", "*", "0", "-1", "null", "data"],
-)  # fmt: skip
-def test_a_name_in_the_data_may_hold_any_character(memory: Engine, name: str) -> None:
-    decoy: Json = {"b" if name == "a" else "a": {"b": 1}, "x": [1]}
-    memory.put(APP, "top", data={name: 1})
-    memory.put(APP, "nested", data={"x": {name: {name: 1}}})
-    memory.put(APP, "decoy", data=decoy)
-    assert lets_through(memory, Where(("data", name), "=", 1)) == {"top"}
-    assert lets_through(memory, Where(("data", "x", name, name), "=", 1)) == {"nested"}
-    assert lets_through(memory, Where(("data", name), ">", 0)) == {"top"}
-    assert lets_through(memory, Where(("data", name), "!=", 1)) == {"nested", "decoy"}
+NAMES = [
+    "a", "a.b", "", " ", '"', "'", "[0]", "a[0]", "$", "$.a", "\\", '\\"', "\n", "\x01", "\x7f", "é", "日本", "🙂",
+    "\u2028", "a" * 1000, "#", "@", "*", "0", "-1", "null", "data",
+]  # fmt: skip
 
 
-def test_a_path_with_dots_leads_into_the_data(memory: Engine) -> None:
-    memory.put(APP, "nested", data={"a": {"b": "c"}})
-    memory.put(APP, "dotted", data={"a.b": "c"})
-    assert lets_through(memory, Where("data.a.b", "=", "c")) == {"nested"}
-    assert lets_through(memory, Where(("data", "a.b"), "=", "c")) == {"dotted"}
-    assert lets_through(memory, Where("data..", "=", "c")) == set()
+def test_a_name_in_the_data_may_hold_any_character(memory: Engine) -> None:
+    for name in NAMES:
+        decoy: Json = {"b" if name == "a" else "a": {"b": 1}, "x": [1]}
+        memory.put(APP, "top", data={name: 1})
+        memory.put(APP, "nested", data={"x": {name: {name: 1}}})
+        memory.put(APP, "decoy", data=decoy)
+        assert lets_through(memory, Where(("data", name), "=", 1)) == {"top"}, name
+        assert lets_through(memory, Where(("data", "x", name, name), "=", 1)) == {"nested"}, name
+        assert lets_through(memory, Where(("data", name), ">", 0)) == {"top"}, name
+        assert lets_through(memory, Where(("data", name), "!=", 1)) == {"nested", "decoy"}, name
+    assert lets_through(memory, Where("data.a.b", "=", 1)) == {"decoy"}  # a path with dots leads into the data
 
 
 def test_data_that_is_no_object_has_no_fields(memory: Engine) -> None:
@@ -223,116 +188,16 @@ def test_data_that_is_no_object_has_no_fields(memory: Engine) -> None:
             assert lets_through(memory, Where(("data", path), "=", value)) == set()
 
 
-@pytest.mark.parametrize("value", [0.1 + 0.2, 1e-300, 1.7976931348623157e308, 5e-324, 123456789.123456789, 1 / 3])
-def test_a_float_equals_itself(memory: Engine, value: float) -> None:
-    memory.put(APP, "key", data={"v": value})
-    assert lets_through(memory, Where("data.v", "=", value)) == {"key"}
-    assert lets_through(memory, Where("data.v", "<=", value) & Where("data.v", ">=", value)) == {"key"}
-    assert (
-        lets_through(memory, Where("data.v", "<", value)) == lets_through(memory, Where("data.v", ">", value)) == set()
-    )
-
-
-@pytest.mark.parametrize("value", [2**53, 2**53 + 1, 2**63 - 1, -(2**63), 2**64, 10**30])
-def test_a_whole_number_equals_itself_however_large(memory: Engine, value: int) -> None:
-    memory.put(APP, "key", data={"v": value})
-    assert lets_through(memory, Where("data.v", "=", value)) == {"key"}
-    assert lets_through(memory, Where("data.v", "<", value // 2)) == ({"key"} if value < 0 else set())
-
-
-@pytest.mark.parametrize(
-    ("field", "operator", "value"),
-    [
-        ("nonsense", "=", 1),
-        ("", "=", 1),
-        ("text", "=", "x"),
-        ("data", "=", 1),
-        (("data",), "=", 1),
-        ((), "=", 1),
-        (("data", 1), "=", 1),
-        (("data", None), "=", 1),
-        (("data", "\ud800"), "=", 1),
-        (("data", "\0"), "=", 1),
-        ("data.\ud800", "=", 1),
-        ("data.a\0b", "=", 1),
-        (("data", *["x"] * 33), "=", 1),
-        (("title", "x"), "=", "x"),
-        (None, "=", 1),
-        (5, "=", 1),
-        (b"title", "=", "x"),
-        (["title", "x"], "=", "x"),
-        ({"title"}, "=", "x"),
-        ("title", "==", "x"),
-        ("title", "like", "x"),
-        ("title", None, "x"),
-        ("title", ["="], "x"),
-        ("title", "=", 1),
-        ("title", "=", None),
-        ("title", "=", b"x"),
-        ("title", "=", "\ud800"),
-        ("title", "=", "a\0b"),
-        ("title", "=", ("x",)),
-        ("title", "in", "x"),
-        ("title", "in", {"x"}),
-        ("title", "in", (1,)),
-        ("title", "has", "x"),
-        ("tags", "=", "x"),
-        ("tags", "!=", "x"),
-        ("tags", "<", "x"),
-        ("tags", "has", 1),
-        ("tags", "has", None),
-        ("kind", "=", "nonsense"),
-        ("kind", "=", None),
-        ("kind", "<", "note"),
-        ("importance", "=", 3),
-        ("importance", ">", "low"),
-        ("position", "=", "1"),
-        ("position", "=", True),
-        ("position", "=", None),
-        ("position", "<", float("nan")),
-        ("position", "<", float("inf")),
-        ("position", "<", 10**400),
-        ("created_at", "=", "2026-01-01"),
-        ("created_at", "=", None),
-        ("created_at", ">", datetime(2026, 1, 1)),
-        ("scope", "=", "demo"),
-        ("scope", "=", None),
-        ("scope", "<", Scope()),
-        ("scope", "in", ("demo",)),
-        ("data.x", "has", "x"),
-        ("data.x", "<", True),
-        ("data.x", "<", None),
-        ("data.x", "=", [1]),
-        ("data.x", "=", {"a": 1}),
-        ("data.x", "=", float("nan")),
-        ("data.x", "=", 10**400),
-        ("data.x", "=", datetime(2026, 1, 1, tzinfo=UTC)),
-        ("data.x", "in", ([1],)),
-        ("data.x", "in", 1),
-    ],
-)
-def test_a_test_that_makes_no_sense_is_refused(field: object, operator: object, value: object) -> None:
-    with pytest.raises(Invalid) as caught:
-        Where(field, operator, value)  # type: ignore[arg-type]
-    assert caught.value.field == "filter"
-
-
-def test_a_filter_too_large_or_too_deep_is_refused_with_its_limit(memory: Engine) -> None:
-    many = AnyOf(*(Where("id", "=", str(number)) for number in range(201)))
-    deep: Filter = Where("id", "=", "1")
-    for _ in range(33):
-        deep = AllOf(deep)
-    for filter_, limit in ((many, 200), (Where("id", "in", ("x",) * 201), 200), (deep, 32)):
-        for act in (
-            lambda filter_=filter_: memory.list(filter=filter_),
-            lambda filter_=filter_: memory.count(filter=filter_),
-            lambda filter_=filter_: Query("x", filter=filter_),
-        ):
-            with pytest.raises(LimitExceeded) as caught:
-                act()
-            assert (caught.value.field, caught.value.limit) == ("filter", limit)
-    with pytest.raises(LimitExceeded):
-        Where("title", "=", "x" * 10_001)
+def test_a_number_equals_itself_however_large_or_small(memory: Engine) -> None:
+    for value in (0.1 + 0.2, 1e-300, 1.7976931348623157e308, 5e-324, 123456789.123456789, 1 / 3):
+        memory.put(APP, "key", data={"v": value})
+        assert lets_through(memory, Where("data.v", "=", value)) == {"key"}
+        assert lets_through(memory, Where("data.v", "<=", value) & Where("data.v", ">=", value)) == {"key"}
+        assert lets_through(memory, Where("data.v", "<", value) | Where("data.v", ">", value)) == set()
+    for whole in (2**53, 2**53 + 1, 2**63 - 1, -(2**63), 2**64, 10**30):
+        memory.put(APP, "key", data={"v": whole})
+        assert lets_through(memory, Where("data.v", "=", whole)) == {"key"}
+        assert lets_through(memory, Where("data.v", "<", whole // 2)) == ({"key"} if whole < 0 else set())
 
 
 def test_a_filter_of_the_largest_allowed_size_works(memory: Engine) -> None:
@@ -344,15 +209,3 @@ def test_a_filter_of_the_largest_allowed_size_works(memory: Engine) -> None:
     for filter_ in (many, deep):
         assert memory.list(filter=filter_) == [record]
         assert memory.search(Query("common", filter=filter_, mode="keyword"))[0].record == record
-
-
-@pytest.mark.parametrize("part", [None, "x", 1, {"title": "x"}, ()])
-def test_only_filters_can_be_combined(memory: Engine, part: object) -> None:
-    for combine in (AllOf, AnyOf):
-        with pytest.raises(Invalid, match="filter"):
-            combine(part)  # type: ignore[arg-type]
-    with pytest.raises(Invalid, match="filter"):
-        Where("title", "=", "x") & part  # type: ignore[operator]
-    if part is not None:
-        with pytest.raises(Invalid, match="filter"):
-            memory.list(filter=part)  # type: ignore[arg-type]

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -75,21 +76,17 @@ def test_what_was_just_written_is_found_by_its_meaning(memory: Engine, mode: str
     assert memory.check() == []
 
 
-def test_the_vectors_are_made_once_and_stored(counted: Engine, counter: Counter) -> None:
+def test_the_vectors_are_made_once_and_not_for_a_search_by_words(counted: Engine, counter: Counter) -> None:
     write(counted, 3)
+    counted.search(Query("walrus1", mode="keyword"))
+    counted.search(Query("", scope=DEMO))
+    assert counter.texts == []
     for _ in range(3):
         assert counted.search("walrus1").degraded is None
     assert sorted(counter.texts) == [f"walrus{number} herd{number}" for number in range(3)]
     assert counted.stats().waiting_for_vectors == 0
     assert counted.settle() == 0
     assert counted.check() == []
-
-
-def test_a_search_by_words_makes_no_vectors(counted: Engine, counter: Counter) -> None:
-    write(counted, 3)
-    counted.search(Query("walrus1", mode="keyword"))
-    counted.search(Query("", scope=DEMO))
-    assert counter.texts == []
 
 
 def test_only_records_that_the_search_may_see_get_a_vector(counted: Engine, counter: Counter) -> None:
@@ -129,16 +126,6 @@ def test_parents_come_first_and_then_the_newest(reopen: Callable[..., Engine]) -
     memory.write(DEMO, text="newer fact", parent=parent.id)
     memory.search("episode")
     assert counter.texts == ["episode", "newer fact"]
-
-
-def test_a_bulk_load_is_left_to_the_background(counted: Engine, counter: Counter) -> None:
-    write(counted, 65)
-    degraded = counted.search("walrus1").degraded
-    assert degraded == "65 records have no vector yet and are found by their words only"
-    assert counter.texts == []
-    fresh = counted.write(Scope("elsewhere"), text="giraffe savanna")
-    assert find(counted, "giraffe", scope=Scope("elsewhere")) == [fresh.id]
-    assert counter.texts == ["giraffe savanna"]
 
 
 def test_a_bulk_load_elsewhere_is_not_in_the_way_of_one_scope(counted: Engine, counter: Counter) -> None:
@@ -242,34 +229,20 @@ def test_vectors_of_another_size_are_left_to_the_background(memory: Engine, back
     assert memory.stats()["vectors:hashed-384"] == 2
 
 
-@pytest.fixture
-def searches(memory: Engine) -> Iterator[list[threading.Thread]]:
-    """Threads that are waited for."""
-    threads: list[threading.Thread] = []
-    yield threads
-    for thread in threads:
-        join(thread)
-
-
-def test_many_threads_that_write_and_search_each_find_their_own(
-    reopen: Callable[..., Engine], searches: list[threading.Thread]
-) -> None:
+def test_many_threads_that_write_and_search_each_find_their_own(reopen: Callable[..., Engine]) -> None:
     memory = reopen(embedder=HashedEmbedder())
-    missed: list[str] = []
 
-    def work(name: str) -> None:
+    def work(name: str) -> list[str]:
+        missed = []
         for number in range(10):
             record = memory.write(Scope(name), text=f"{name} word{number} other{number}")
             page = memory.search(Query(record.text, scope=Scope(name), mode="semantic", limit=1))
             if [hit.record.id for hit in page] != [record.id] and page.degraded is None:
                 missed.append(record.text)
+        return missed
 
-    searches += [threading.Thread(target=work, args=[f"user{number}"]) for number in range(4)]
-    for thread in searches:
-        thread.start()
-    for thread in searches:
-        join(thread)
-    assert missed == []
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(work, [f"user{number}" for number in range(4)], timeout=60)) == [[]] * 4
     memory.settle()
     assert memory.stats().waiting_for_vectors == 0
     assert memory.check() == []

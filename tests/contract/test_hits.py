@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cofio import Draft, Engine, Hit, Invalid, Kind, Page, Query, Record, Scope, Settings
+from cofio import Draft, Engine, Hit, Kind, Page, Query, Record, Scope, Settings
 from cofio.embed.hashed import HashedEmbedder
 from cofio.values.query import Mode
 from cofio.values.records import NOT_SEARCHABLE, WITHOUT_VECTOR
@@ -71,23 +71,16 @@ def test_a_hit_names_the_words_it_shares_with_the_query(memory: Engine, remember
 def test_a_page_says_what_was_searched(memory: Engine, remember: Callable[..., list[Record]]) -> None:
     animals(remember)
     hits = memory.search(Query("the Walrus", scope=DEMO, kinds=(Kind.NOTE,), mode="hybrid", limit=2, floor=0.0))
-    assert hits.searched.scope == DEMO
-    assert hits.searched.kinds == (Kind.NOTE,)
-    assert hits.searched.mode == "hybrid"
-    assert hits.searched.words == ("walrus",)
-    assert hits.searched.keyword == 3
-    assert hits.searched.semantic == 5
-    assert len(hits) == 2
-    assert hits.cut == 0
-    assert hits.degraded is None
-
-
-def test_a_page_is_a_sequence_of_its_hits(memory: Engine, remember: Callable[..., list[Record]]) -> None:
-    animals(remember)
-    hits = memory.search(Query("walrus", mode="keyword"))
-    assert list(hits) == [hits[at] for at in range(len(hits))] == list(hits[:]) == list(hits.hits)
-    assert hits[-1] in hits
-    assert not memory.search(Query("giraffe", mode="keyword"))
+    searched = hits.searched
+    assert (searched.scope, searched.kinds, searched.mode, searched.words) == (
+        DEMO,
+        (Kind.NOTE,),
+        "hybrid",
+        ("walrus",),
+    )
+    assert (searched.keyword, searched.semantic) == (3, 5)
+    assert (len(hits), hits.cut, hits.degraded) == (2, 0, None)
+    assert list(hits) == [hits[0], hits[1]] == list(hits[:]) == list(hits.hits)
 
 
 def test_below_the_floor_nothing_is_returned_and_the_cut_is_counted(
@@ -102,14 +95,6 @@ def test_below_the_floor_nothing_is_returned_and_the_cut_is_counted(
         assert ids(hits) == [hit.record.id for hit in everything if hit.score >= floor]
 
 
-def test_nothing_relevant_is_an_answer(memory: Engine, remember: Callable[..., list[Record]]) -> None:
-    animals(remember)
-    hits = memory.search("quarterly tax return")
-    assert len(hits) == 0
-    assert hits.cut == hits.searched.semantic == 5
-    assert hits.degraded is None
-
-
 def test_what_came_nearest_to_the_floor_is_named_when_nothing_reached_it(
     memory: Engine, remember: Callable[..., list[Record]]
 ) -> None:
@@ -119,7 +104,8 @@ def test_what_came_nearest_to_the_floor_is_named_when_nothing_reached_it(
     assert near[0].record.id == "a"
     assert [hit.score for hit in near] == sorted((hit.score for hit in near), reverse=True)
     assert memory.search(Query("walrus colony", floor=0.1)).near == ()
-    assert memory.search("quarterly tax return").near == ()
+    nothing = memory.search("quarterly tax return")
+    assert (len(nothing), nothing.cut, nothing.near, nothing.degraded) == (0, 5, (), None)
 
 
 def test_the_floor_of_the_store_holds_when_the_query_has_none(memory: Engine, reopen: Callable[..., Engine]) -> None:
@@ -131,15 +117,6 @@ def test_the_floor_of_the_store_holds_when_the_query_has_none(memory: Engine, re
     assert len(strict.search(Query(asked, floor=0.1))) == 1
     lax = reopen(Settings(background=False, embedder="none", floor=0.0), HashedEmbedder())
     assert len(lax.search("walrus giraffe zebra elephant leopard")) == 1
-
-
-def test_a_convex_sum_weighs_both_signals(memory: Engine, remember: Callable[..., list[Record]]) -> None:
-    animals(remember)
-    hits = memory.search(Query("walrus colony", floor=0.0))
-    best_keyword = max(hit.why.keyword.share for hit in hits if hit.why.keyword)
-    best_semantic = max(hit.why.semantic.share for hit in hits if hit.why.semantic)
-    assert best_keyword + best_semantic == pytest.approx(1)
-    assert 0.3 < best_keyword < 0.7
 
 
 def test_a_signal_that_found_next_to_nothing_has_no_full_say(
@@ -224,18 +201,16 @@ def test_turns_of_the_author_whom_the_query_names_gain(memory: Engine, remember:
     assert "author" not in hits[1].why.context
 
 
-@pytest.mark.parametrize("asked", ["kayak in May 2023", "kayak on 7 May 2023", "kayak 2023-05", "kayak, May 7, 2023"])
-def test_turns_of_the_time_that_the_query_names_gain(
-    memory: Engine, remember: Callable[..., list[Record]], asked: str
-) -> None:
+def test_turns_of_the_time_that_the_query_names_gain(memory: Engine, remember: Callable[..., list[Record]]) -> None:
     remember(
         *conversation("s", "I bought a kayak", created_at=datetime(2023, 5, 8, tzinfo=UTC)),
         *conversation("t", "I bought a kayak", created_at=datetime(2022, 1, 8, tzinfo=UTC)),
     )
-    hits = memory.search(Query(asked, mode="keyword", floor=0.0))
-    assert ids(hits)[0] == "s0"
-    assert hits[0].why.context["date"] > 0
-    assert "date" not in hits[1].why.context
+    for asked in ("kayak in May 2023", "kayak on 7 May 2023"):
+        hits = memory.search(Query(asked, mode="keyword", floor=0.0))
+        assert ids(hits)[0] == "s0"
+        assert hits[0].why.context["date"] > 0
+        assert "date" not in hits[1].why.context
 
 
 def test_a_turn_gains_from_the_best_of_its_session(memory: Engine, remember: Callable[..., list[Record]]) -> None:
@@ -269,13 +244,6 @@ def test_a_record_is_as_good_as_the_best_of_what_hangs_under_it(
     assert "children" not in by_id["other"].why.context
 
 
-def test_a_plain_string_is_a_query(memory: Engine) -> None:
-    record = memory.write(DEMO, text="walrus")
-    assert ids(memory.search("walrus")) == [record.id]
-    with pytest.raises(Invalid, match="query"):
-        memory.search(None)  # type: ignore[arg-type]
-
-
 def test_a_search_sees_only_the_kinds_it_asks_for(memory: Engine, remember: Callable[..., list[Record]]) -> None:
     remember(*(Draft(scope=DEMO, text="walrus", kind=kind, id=kind.value) for kind in Kind))
     for mode in MODES:
@@ -304,9 +272,6 @@ def test_hits_can_be_counted_by_what_they_stand_under(memory: Engine, remember: 
         assert len(apart) == 4  # and what has no position: both episodes, and the fact
         (first,) = {hit.record.parent or hit.record.id for hit in memory.search(Query("walrus", limit=1, each=9))}
         assert first == families[0]
-    for wrong in (0, -1, 1001, True, "3", (0, 1), (1,), (1, 2, 3), ("1", 2)):
-        with pytest.raises(Invalid, match="each"):
-            Query("walrus", each=wrong)  # type: ignore[arg-type]
 
 
 def test_of_two_notes_that_say_the_same_the_newer_comes_first(
@@ -333,25 +298,18 @@ def test_a_name_in_one_piece_beats_its_parts_far_apart(memory: Engine, remember:
         assert hits[0].why.context["exact"] > 0
 
 
-def say(session: str, *texts: str) -> list[Draft]:
-    """The turns of a session."""
-    scope = Scope("talks", "alice")
-    return [Draft(scope=scope, kind=Kind.TURN, parent=session, position=at, text=text) for at, text in enumerate(texts)]
-
-
-@pytest.mark.parametrize("mode", ["keyword", "hybrid"])
 def test_a_note_that_holds_a_name_comes_before_any_talk_that_does_not(
-    memory: Engine, remember: Callable[..., list[Record]], mode: Mode
+    memory: Engine, remember: Callable[..., list[Record]]
 ) -> None:
     lines = [f"We looked at zq{number:06} today, did we not?" for number in range(30, 50)]
+    seen = "Nobody has seen {} since the release, and nobody asked."
     remember(
-        *say("01talk", *lines),
-        *say("02talk", *lines[::-1]),
-        Draft(scope=DEMO, id="held", text="Nobody has seen zq000005 since the release, and nobody asked."),
-        Draft(
-            scope=DEMO, id="data", key="k", kind=Kind.ITEM, data={"note": "Nobody has seen zq000006 since the release."}
-        ),
+        *conversation("01talk", *lines, scope=Scope("talks", "alice")),
+        *conversation("02talk", *lines[::-1], scope=Scope("talks", "alice")),
+        Draft(scope=DEMO, id="held", text=seen.format("zq000005")),
+        Draft(scope=DEMO, id="data", key="k", kind=Kind.ITEM, data={"note": seen.format("zq000006")}),
         Draft(scope=DEMO, id="far", text="The list of what was seen. " * 60 + "At last zq000007."),
     )
-    for name, holder in (("zq000005", "held"), ("zq000006", "data"), ("zq000007", "far")):
-        assert ids(memory.search(Query(name, mode=mode, floor=0.0)))[0] == holder
+    for mode in ("keyword", "hybrid"):
+        for name, holder in (("zq000005", "held"), ("zq000006", "data"), ("zq000007", "far")):
+            assert ids(memory.search(Query(name, mode=mode, floor=0.0)))[0] == holder

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from cofio import Conflict, Draft, Engine, Invalid, Kind, Query, Record, Scope, Where
+from cofio import Conflict, Draft, Engine, Kind, Query, Record, Scope, Where
 from cofio.text.jsonl import read_line, write_line
 
 DEMO = Scope("demo")
@@ -28,11 +28,11 @@ def test_the_same_key_in_another_scope_or_kind_is_another_record(memory: Engine)
     assert len({record.id for record in records}) == memory.count() == 4
 
 
-@pytest.mark.parametrize("key", ["", "a/b.c", "%", "_", "'", '"', "日本", "🙂", " ", "\n", "../../etc", "k" * 1024])
-def test_a_key_may_hold_any_character(memory: Engine, key: str) -> None:
-    record = memory.put(DEMO, key, data=1)
-    assert record.key == key
-    assert memory.get(DEMO, key) == record
+def test_a_key_may_hold_any_character(memory: Engine) -> None:
+    for key in ("", "a/b.c", "%", "_", "'", '"', "日本", "🙂", " ", "\n", "../../etc", "k" * 1024):
+        record = memory.put(DEMO, key, data=1)
+        assert record.key == key
+        assert memory.get(DEMO, key) == record
 
 
 def test_the_empty_key_is_a_key_like_any_other(memory: Engine) -> None:
@@ -68,41 +68,24 @@ def test_put_replaces_what_the_key_held_and_keeps_its_id_and_birth(
     assert memory.count() == 1
 
 
-def test_a_put_on_the_expected_version_goes_through(memory: Engine) -> None:
-    for version in range(5):
-        assert memory.put(DEMO, "n", data=version, if_version=version).version == version + 1
-
-
-@pytest.mark.parametrize("expected", [0, 1, 3, 2**53])
-def test_a_put_on_any_other_version_is_a_conflict_that_changes_nothing(memory: Engine, expected: int) -> None:
-    memory.put(DEMO, "key", data="first")
-    second = memory.put(DEMO, "key", data="second")
-    with pytest.raises(Conflict) as caught:
-        memory.put(DEMO, "key", data="third", if_version=expected)
-    assert (caught.value.what, caught.value.expected, caught.value.found) == ("key", expected, 2)
-    assert list(memory.export()) == [second]
-
-
-def test_a_put_that_expects_a_record_where_none_is_is_a_conflict(memory: Engine) -> None:
-    with pytest.raises(Conflict) as caught:
-        memory.put(DEMO, "key", data=1, if_version=1)
-    assert (caught.value.expected, caught.value.found) == (1, 0)
-    assert memory.count() == 0
-
-
-def test_after_a_delete_the_key_starts_anew(memory: Engine) -> None:
-    first = memory.put(DEMO, "key", data=1)
-    memory.delete(first.id)
-    second = memory.put(DEMO, "key", data=2, if_version=0)
-    assert second.version == 1
-    assert second.id != first.id
-
-
-def test_a_new_record_with_a_taken_key_is_a_conflict(memory: Engine) -> None:
-    held = memory.put(DEMO, "key", data=1)
+def test_a_put_goes_through_on_the_expected_version_alone(memory: Engine) -> None:
+    for version in range(3):
+        held = memory.put(DEMO, "key", data=version, if_version=version)
+        assert held.version == version + 1
+        for expected in ({0, 1, 2, 3, 2**53}) - {version + 1}:
+            with pytest.raises(Conflict) as caught:
+                memory.put(DEMO, "key", data="other", if_version=expected)
+            assert (caught.value.what, caught.value.expected, caught.value.found) == ("key", expected, version + 1)
     with pytest.raises(Conflict):
         memory.write_many([Draft(scope=DEMO, kind=Kind.ITEM, key="key", data=2)])
     assert list(memory.export()) == [held]
+    memory.delete(held.id)
+    with pytest.raises(Conflict) as caught:
+        memory.put(DEMO, "key", data=1, if_version=1)
+    assert (caught.value.expected, caught.value.found) == (1, 0)
+    again = memory.put(DEMO, "key", data=2, if_version=0)
+    assert again.version == 1
+    assert again.id != held.id
 
 
 def test_a_move_gives_a_record_another_key_or_scope_and_keeps_the_rest(memory: Engine) -> None:
@@ -128,14 +111,9 @@ def test_a_move_to_a_taken_key_is_a_conflict_that_changes_nothing(memory: Engine
     assert list(memory.export()) == [here, there, elsewhere]
 
 
-def test_a_move_to_its_own_place_is_no_conflict(memory: Engine) -> None:
+def test_a_move_to_its_own_place_is_no_conflict_and_one_of_a_version_that_has_passed_is(memory: Engine) -> None:
     record = memory.put(DEMO, "key", data=1)
     assert memory.move(record.id, scope=DEMO, key="key").version == 2
-
-
-def test_a_move_at_a_version_that_has_passed_is_a_conflict(memory: Engine) -> None:
-    record = memory.put(DEMO, "key", data=1)
-    memory.put(DEMO, "key", data=2)
     with pytest.raises(Conflict):
         memory.move(record.id, key="other", if_version=1)
     assert memory.get(DEMO, "other") is None
@@ -148,13 +126,6 @@ def test_a_record_without_a_key_can_be_given_one_and_lose_it_again(memory: Engin
     memory.edit(note.id, key=None)
     assert memory.get(DEMO, "named", kind=Kind.NOTE) is None
     assert memory.read(note.id).text == "findable"
-
-
-def test_a_record_without_text_cannot_lose_its_key(memory: Engine) -> None:
-    record = memory.put(DEMO, "key", data=1)
-    with pytest.raises(Invalid, match="text"):
-        memory.edit(record.id, key=None)
-    assert memory.get(DEMO, "key") == record
 
 
 def test_a_keyed_record_is_found_by_its_key_and_its_data(

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from cofio import Conflict, Draft, Engine, Importance, Invalid, Json, Kind, NotFound, Query, Record, Scope, Unavailable
-from cofio.values.records import Similar
+from cofio import Conflict, Draft, Engine, Importance, Json, Kind, NotFound, Query, Record, Scope, Unavailable
 
 DEMO = Scope("demo")
 DAY = datetime(2026, 5, 28, tzinfo=UTC)
@@ -70,48 +69,23 @@ def test_a_record_with_only_a_text_has_the_documented_defaults(memory: Engine, c
     assert record.similar == ()
 
 
-@pytest.mark.parametrize("data", JSONS, ids=repr)
-def test_data_comes_back_as_the_same_json(memory: Engine, data: Json) -> None:
-    record = memory.put(DEMO, "key", data=data)
-    again = memory.get(DEMO, "key")
-    assert again is not None
-    assert repr(record.data) == repr(again.data) == repr(data)
+def test_data_comes_back_as_the_same_json(memory: Engine) -> None:
+    for data in JSONS:
+        record = memory.put(DEMO, "key", data=data)
+        again = memory.get(DEMO, "key")
+        assert again is not None
+        assert repr(record.data) == repr(again.data) == repr(data)
 
 
-@pytest.mark.parametrize("kind", Kind)
-def test_a_kind_can_be_given_as_a_value_or_as_its_name(memory: Engine, kind: Kind) -> None:
-    assert memory.write(DEMO, text="x", kind=kind).kind is kind
-    assert memory.write(DEMO, text="x", kind=kind.value).kind is kind
-    assert memory.count(DEMO, kinds=[kind]) == 2
-    assert memory.count(DEMO, kinds=[each for each in Kind if each is not kind]) == 0
-
-
-@pytest.mark.parametrize("importance", Importance)
-def test_importance_is_kept_and_can_be_changed(memory: Engine, importance: Importance) -> None:
-    record = memory.write(DEMO, text="x", importance=importance.value)
-    assert memory.read(record.id).importance is importance
-    assert memory.edit(record.id, importance="low").importance is Importance.LOW
-
-
-def test_the_readme_example_works_as_it_is_written(memory: Engine) -> None:
-    note = memory.write(
-        Scope("demo"), title="Auth: chose JWT", text="Stateless, no session store.", tags=["auth"], author="pm"
-    )
-    hits = memory.search(Query("why JWT", scope=Scope("demo"), limit=5))
-    assert hits[0].record.id == note.id
-    assert hits[0].score > 0
-    assert hits[0].why.keyword is not None
-    assert hits[0].why.keyword.rank == 1
-    memory.put(Scope("demo"), key="phase", data={"n": 1}, kind=Kind.STATE)
-    phase = memory.get(Scope("demo"), "phase", kind=Kind.STATE)
-    assert phase is not None
-    assert phase.data == {"n": 1}
-    assert memory.read(note.id) == note
-    assert memory.list(scope=Scope("demo"), limit=100, offset=0) == [phase, note]
-    memory.delete(note.id)
-    assert memory.scopes() == {Scope("demo"): 1}
-    assert memory.drop(Scope("demo")) == 1
-    assert memory.scopes() == {}
+def test_a_kind_and_an_importance_can_be_given_as_a_value_or_as_its_name(memory: Engine) -> None:
+    for kind in Kind:
+        assert (
+            memory.write(DEMO, text="x", kind=kind).kind is memory.write(DEMO, text="x", kind=kind.value).kind is kind
+        )
+        assert memory.count(DEMO, kinds=[kind]) == 2
+    for importance in Importance:
+        record = memory.write(DEMO, text="x", importance=importance.value)
+        assert memory.read(record.id).importance is importance
 
 
 def test_ids_are_unique_and_sort_by_the_time_of_writing(memory: Engine, advance: Callable[[float], None]) -> None:
@@ -159,13 +133,17 @@ def test_every_editable_field_can_be_edited(memory: Engine, clock: Callable[[], 
         assert memory.read(record.id) == edited
 
 
-def test_an_edit_of_a_version_that_has_passed_is_a_conflict(memory: Engine) -> None:
+def test_an_edit_or_a_delete_of_a_version_that_has_passed_is_a_conflict(memory: Engine) -> None:
     record = memory.write(DEMO, text="one")
     memory.edit(record.id, text="two", if_version=1)
     with pytest.raises(Conflict) as caught:
         memory.edit(record.id, text="three", if_version=1)
     assert (caught.value.expected, caught.value.found) == (1, 2)
+    with pytest.raises(Conflict):
+        memory.delete(record.id, if_version=1)
     assert memory.read(record.id).text == "two"
+    memory.delete(record.id, if_version=2)
+    assert memory.count() == 0
 
 
 def test_a_deleted_record_is_gone_from_every_read(memory: Engine) -> None:
@@ -193,15 +171,6 @@ def test_what_is_not_there_cannot_be_edited_moved_or_deleted(memory: Engine) -> 
             act()
 
 
-def test_a_delete_of_a_version_that_has_passed_is_a_conflict(memory: Engine) -> None:
-    record = memory.write(DEMO, text="one")
-    memory.edit(record.id, text="two")
-    with pytest.raises(Conflict):
-        memory.delete(record.id, if_version=1)
-    memory.delete(record.id, if_version=2)
-    assert memory.count() == 0
-
-
 def test_a_list_has_the_last_changed_first(memory: Engine) -> None:
     first, second, third = (memory.write(DEMO, text=text) for text in ("1", "2", "3"))
     assert memory.list() == [third, second, first]
@@ -225,6 +194,8 @@ def test_many_are_written_in_their_order_and_answered_in_it(memory: Engine) -> N
     assert [record.text for record in records] == [draft.text for draft in drafts]
     assert list(memory.export()) == records
     assert memory.write_many([]) == []
+    (dated,) = memory.write_many([Draft(scope=DEMO, text="x", created_at=DAY, updated_at=DAY + timedelta(1))])
+    assert (dated.created_at, dated.updated_at) == (DAY, DAY + timedelta(1))
 
 
 def test_many_are_written_all_or_not_at_all(memory: Engine) -> None:
@@ -236,12 +207,6 @@ def test_many_are_written_all_or_not_at_all(memory: Engine) -> None:
     assert list(memory.export()) == [kept]
     assert memory.scopes() == {DEMO: 1}
     assert memory.check() == []
-
-
-def test_a_draft_takes_its_times_from_the_caller(memory: Engine) -> None:
-    then = datetime(2020, 1, 1, tzinfo=UTC)
-    (record,) = memory.write_many([Draft(scope=DEMO, text="x", created_at=then, updated_at=then + timedelta(1))])
-    assert (record.created_at, record.updated_at) == (then, then + timedelta(1))
 
 
 def test_a_record_of_the_largest_allowed_size_is_kept(memory: Engine) -> None:
@@ -296,19 +261,6 @@ def test_nothing_is_lost_when_a_store_is_closed_and_opened_again(memory: Engine,
     assert again.check() == []
 
 
-def test_the_record_that_a_write_returns_is_the_record_that_a_read_returns(memory: Engine) -> None:
-    soon = memory.write(DEMO, text="x", ttl=timedelta(days=1), data={"a": [1, {"b": 2.0}]}, tags=("a", "a", "B"))
-    assert soon == memory.read(soon.id)
-    assert soon.tags == ("a", "B")
-
-
-def test_similar_names_the_record_and_the_share_of_words_in_common(memory: Engine) -> None:
-    first = memory.write(DEMO, title="First", text="the cache is flushed every night at two")
-    second = memory.write(DEMO, text="The cache is flushed every night at three", similar=True)
-    assert second.similar == (Similar(id=first.id, title="First", likeness=second.similar[0].likeness),)
-    assert 0.7 <= second.similar[0].likeness < 1
-
-
 def test_a_title_is_enough_to_be_found_by(memory: Engine) -> None:
     record = memory.write(DEMO, title="The walrus colony moved")
     (batched,) = memory.write_many([Draft(scope=DEMO, title="An owl tower")])
@@ -329,8 +281,6 @@ def test_a_list_can_go_by_when_records_were_made(memory: Engine) -> None:
     assert [each.text for each in oldest] == ["first", "also second", "second"]
     assert [each.text for each in memory.list(order="created", limit=1, offset=1)] == ["also second"]
     assert [each.text for each in memory.list()] == ["second", "also second", "first"]
-    with pytest.raises(Invalid, match="order"):
-        memory.list(order="shuffled")  # type: ignore[arg-type]
 
 
 def test_a_record_with_just_the_same_text_is_known(memory: Engine) -> None:
@@ -343,6 +293,3 @@ def test_a_record_with_just_the_same_text_is_known(memory: Engine) -> None:
     assert memory.same(DEMO, " ", kind=Kind.FACT) is None
     memory.delete(kept.id)
     assert memory.same(DEMO, "The walrus sleeps.", kind=Kind.FACT) == later
-    for wrong in ("x" * 1_048_577, "\0", None):
-        with pytest.raises(Invalid):
-            memory.same(DEMO, wrong)  # type: ignore[arg-type]

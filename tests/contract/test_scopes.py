@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cofio import Draft, Engine, Query, Record, Scope
 from cofio.values.query import Mode
+
+from ..tiers import scale_examples
 
 MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 NAMES = [
@@ -38,17 +39,6 @@ def test_a_scope_never_sees_one_whose_name_only_begins_alike(
             assert {hit.record for hit in found} == {own, under}
             found = memory.search(Query("same word", scope=scope, exact=True, mode=mode))
             assert [hit.record for hit in found] == [own]
-
-
-def test_the_empty_scope_sees_everything_and_exactly_only_itself(
-    memory: Engine, remember: Callable[..., list[Record]]
-) -> None:
-    top, deep = remember(Draft(scope=Scope(), text="a word"), Draft(scope=Scope(*"abcdefghijklmnop"), text="a word"))
-    assert memory.list() == [deep, top]
-    assert memory.list(Scope(), exact=True) == [top]
-    assert {hit.record for hit in memory.search("word")} == {top, deep}
-    assert [hit.record for hit in memory.search(Query("word", exact=True))] == [top]
-    assert memory.scopes() == {Scope(): 1, deep.scope: 1}
 
 
 def test_a_list_is_in_order_whether_one_scope_or_more_are_under_its_own(memory: Engine) -> None:
@@ -83,8 +73,12 @@ def test_a_search_never_leaves_its_scope_though_the_best_is_outside(
         assert [hit.record for hit in hits] == [weak]
 
 
-def test_a_scope_that_holds_nothing_is_empty_and_not_an_error(memory: Engine) -> None:
-    memory.write(Scope("a"), text="x")
+def test_scopes_counts_the_records_of_each_scope_itself_and_an_empty_one_is_no_error(memory: Engine) -> None:
+    for scope in (Scope("a"), Scope("a"), Scope("a", "b"), Scope("c", "d")):
+        memory.write(scope, text="x")
+    assert memory.scopes() == {Scope("a"): 2, Scope("a", "b"): 1, Scope("c", "d"): 1}
+    assert memory.scopes(Scope("a")) == {Scope("a"): 2, Scope("a", "b"): 1}
+    assert memory.scopes(Scope("c")) == {Scope("c", "d"): 1}
     nowhere = Scope("nowhere")
     assert memory.list(nowhere) == memory.list(nowhere, exact=True) == []
     assert memory.count(nowhere) == memory.drop(nowhere) == 0
@@ -107,14 +101,6 @@ def test_drop_forgets_a_scope_and_all_under_it_and_nothing_beside_it(
     assert memory.count() == len(memory.search("common")) == 0
 
 
-def test_scopes_counts_the_records_of_each_scope_itself(memory: Engine) -> None:
-    for scope in (Scope("a"), Scope("a"), Scope("a", "b"), Scope("c", "d")):
-        memory.write(scope, text="x")
-    assert memory.scopes() == {Scope("a"): 2, Scope("a", "b"): 1, Scope("c", "d"): 1}
-    assert memory.scopes(Scope("a")) == {Scope("a"): 2, Scope("a", "b"): 1}
-    assert memory.scopes(Scope("c")) == {Scope("c", "d"): 1}
-
-
 def test_a_moved_record_is_found_in_its_new_scope_only(
     memory: Engine, remember: Callable[..., list[Record]], settle: Callable[[], None]
 ) -> None:
@@ -130,13 +116,13 @@ def test_a_moved_record_is_found_in_its_new_scope_only(
     assert memory.check() == []
 
 
-@pytest.mark.parametrize("name", [*NAMES, "a/b%2Fc%25"])
-def test_a_scope_is_read_back_from_how_it_prints(name: str) -> None:
-    for scope in (Scope(name), Scope("a", name), Scope(name, "b", name)):
-        assert Scope.parse(str(scope)) == scope
+def test_a_scope_is_read_back_from_how_it_prints() -> None:
+    for name in (*NAMES, "a/b%2Fc%25"):
+        for scope in (Scope(name), Scope("a", name), Scope(name, "b", name)):
+            assert Scope.parse(str(scope)) == scope
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(max_examples=scale_examples(60))
 @given(paths=st.lists(st.lists(names, max_size=4), max_size=6), asked=st.lists(names, max_size=3))
 def test_a_subtree_is_exactly_the_scopes_that_begin_with_its_names(
     memory: Engine, paths: list[list[str]], asked: list[str]

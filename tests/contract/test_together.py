@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -25,10 +25,9 @@ from cofio import (
     Record,
     Scope,
     Vacant,
-)  # fmt: skip
+)
 
 DEMO = Scope("demo")
-SOON = datetime(2100, 1, 1, tzinfo=UTC)
 
 
 def put(key: str, text: str, if_version: int | None = None) -> Put:
@@ -105,45 +104,6 @@ def test_a_range_of_keys_is_vacant_or_the_changes_are_not_made(
     assert not vacant("/c", "/c\1")
     advance(6)
     assert vacant("/c", "/c\1"), "what has expired holds no key"
-
-
-@pytest.mark.parametrize("wrong", [None, 5, "text", [1], [None], {"a": 1}, [put("a", "x"), object()]])
-def test_something_else_than_changes_is_refused(memory: Engine, wrong: Any) -> None:
-    with pytest.raises(Invalid):
-        memory.apply(wrong)
-    assert memory.count() == 0
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Put(draft="x"),  # type: ignore[arg-type]
-        lambda: Put(draft=Draft(scope=DEMO, text="x"), how="anew"),  # type: ignore[arg-type]
-        lambda: Put(draft=Draft(scope=DEMO, text="x"), how="restore"),
-        lambda: Put(draft=Draft(scope=DEMO, text="x"), on_duplicate="drop"),  # type: ignore[arg-type]
-        lambda: Put(draft=Draft(scope=DEMO, text="x"), if_version=-1),
-        lambda: Put(draft=Draft(scope=DEMO, text="x"), ttl=60),  # type: ignore[arg-type]
-        lambda: Put(draft=Draft(scope=DEMO, text="x"), ttl=timedelta(0)),
-        lambda: Put(draft=Draft(scope=DEMO, text="x", expires_at=SOON), ttl=timedelta(1)),
-        lambda: Delete(id=5),  # type: ignore[arg-type]
-        lambda: Edit(id="x", fields={}, if_version="1"),  # type: ignore[arg-type]
-        lambda: Edit(id="x", fields=["title"]),  # type: ignore[arg-type]
-        lambda: Edit(id="x", fields={"version": 2}),
-        lambda: Edit(id="x", fields={"nonsense": 1}),
-        lambda: Edit(id="x", fields={"expires_at": SOON}, ttl=timedelta(1)),
-        lambda: Drop(scope="demo"),  # type: ignore[arg-type]
-        lambda: Extend(id="x", expires_at=SOON, ttl=timedelta(1)),
-        lambda: Extend(id="x", ttl=timedelta(days=400_000)),
-        lambda: Vacant(scope=None, kind=Kind.FILE, first="", past=""),  # type: ignore[arg-type]
-        lambda: Vacant(scope=DEMO, kind="nonsense", first="", past=""),  # type: ignore[arg-type]
-        lambda: Vacant(scope=DEMO, kind=Kind.FILE, first=5, past=""),  # type: ignore[arg-type]
-        lambda: Vacant(scope=DEMO, kind=Kind.FILE, first="", past="\ud800"),
-        lambda: Vacant(scope=DEMO, kind=Kind.FILE, first="", past="x" * 1026),
-    ],
-)
-def test_a_change_that_cannot_be_made_cannot_even_be_named(make: Callable[[], Change]) -> None:
-    with pytest.raises(Invalid):
-        make()
 
 
 def test_a_lifetime_counts_from_the_moment_of_the_transaction(memory: Engine, clock: Any) -> None:

@@ -77,28 +77,17 @@ def test_codes_go_with_the_text_that_they_are_of(backend: Backend, coded: Engine
     assert read_codes(backend) == {edited.id: encode_words("another"), moved.id: encode_words("two")}
 
 
-def test_codes_of_another_embedder_are_not_handed_out(backend: Backend, coded: Engine) -> None:
+def test_a_search_that_makes_vectors_makes_codes(backend: Backend, coded: Engine) -> None:
     class Other(CodedEmbedder):
         id = "other-384"
 
-    coded.write(HERE, text="walrus")
-    coded.settle()
-    assert read_codes(backend, Other()) == {}
-
-
-def test_a_search_that_makes_vectors_makes_codes(backend: Backend, coded: Engine) -> None:
-    coded.write(HERE, text="walrus")
+    first = coded.write(HERE, text="walrus")
+    coded.search(Query("walrus", mode="semantic"))
     coded.settle()
     fresh = coded.write(HERE, text="heron")
     assert coded.search(Query("heron", mode="semantic")).degraded is None
-    assert read_codes(backend)[fresh.id] == encode_words("heron")
-
-
-def test_the_first_vectors_that_a_search_makes_have_codes_in_the_end(backend: Backend, coded: Engine) -> None:
-    fresh = coded.write(HERE, text="heron")
-    coded.search(Query("heron", mode="semantic"))
-    coded.settle()
-    assert read_codes(backend) == {fresh.id: encode_words("heron")}
+    assert read_codes(backend) == {first.id: encode_words("walrus"), fresh.id: encode_words("heron")}
+    assert read_codes(backend, Other()) == {}  # they are of one embedder
 
 
 def test_no_codes_are_made_by_a_setting_or_without_an_embedder_that_can(

@@ -7,15 +7,14 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.waiting import PATIENCE
 
 from cofio import AllOf, Draft, Engine, Kind, Query, Record, Scope, Where
-from cofio.backends.interface import Backend
-from cofio.embed.hashed import HashedEmbedder
-from cofio.text.tokenizer import split_query
-from cofio.values.query import Bounds, Filter, Mode
+from cofio.values.query import Filter, Mode
+
+from ..tiers import scale_examples
 
 MODES: tuple[Mode, ...] = ("keyword", "semantic", "hybrid")
 SCOPES = (Scope(), Scope("a"), Scope("a", "b"), Scope("ab"), Scope("b"))
@@ -50,10 +49,6 @@ class Within:
             and (self.tag is None or self.tag in record.tags)
         )
 
-    def bounds(self) -> Bounds:
-        """As a backend is told."""
-        return Bounds(scope=self.scope, exact=self.exact, kinds=self.kinds, filter=self.filter())
-
     def find(self, engine: Engine, mode: Mode = "keyword") -> set[str]:
         """All that is found of what every record says."""
         query = Query("common words", scope=self.scope, exact=self.exact, kinds=self.kinds, filter=self.filter(),
@@ -82,7 +77,7 @@ def test_searches_with_any_bounds_one_after_the_other_see_their_own(
 ) -> None:
     records = remember(*drafts())
 
-    @settings(max_examples=40)
+    @settings(max_examples=scale_examples(40))
     @given(asked=st.lists(bounds, min_size=2, max_size=5), mode=st.sampled_from(MODES))
     def alternate(asked: list[Within], mode: Mode) -> None:
         for within in (*asked, *asked):
@@ -117,31 +112,7 @@ def test_searches_with_different_bounds_at_once_see_their_own(
         list(pool.map(search, range(4), timeout=PATIENCE))
 
 
-def test_two_searchers_that_are_open_at_once_and_asked_in_turn_see_their_own(
-    backend: Backend, remember: Callable[..., list[Record]]
-) -> None:
-    records = remember(*drafts())
-    embedder = HashedEmbedder()
-    vector, words = embedder.embed(["common words"])[0], split_query("common words")
-
-    @settings(max_examples=25)
-    @given(first=bounds, second=bounds)
-    def take_turns(first: Within, second: Within) -> None:
-        with backend.search(first.bounds()) as one, backend.search(second.bounds()) as other:
-            for searcher, within in ((one, first), (other, second), (one, first), (other, second)):
-                expected = {record.id for record in records if within.holds(record)}
-                found = searcher.candidates(words, vector, embedder.id, depth=100, flat_depth=100)
-                assert {candidate.id for candidate in found.rows.values()} == expected
-                assert found.keyword.keys() == found.semantic.keys() == found.rows.keys()
-                assert {record.id for record in searcher.records(list(found.rows)).values()} == expected
-                few = searcher.candidates(words, None, None, depth=1, flat_depth=1)
-                near = searcher.around(list(few.rows.values()), 5, list(few.rows))
-                assert {candidate.id for candidate in near.rows.values()} <= expected
-
-    take_turns()
-
-
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scale_examples(25))
 @given(first=bounds, second=bounds)
 def test_the_nearest_by_given_vectors_are_within_the_bounds(memory: Engine, first: Within, second: Within) -> None:
     if not memory.count():

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+import pytest
 from tests.waiting import PATIENCE
 
 from cofio import Conflict, Draft, Engine, Json, Kind, Scope
@@ -49,15 +50,6 @@ def claim(engine: Engine, writer: int, number: int) -> bool:
     except Conflict:
         return False
     return True
-
-
-def test_of_threads_that_want_a_vacant_range_one_gets_it(memory: Engine, reopen: Callable[..., Engine]) -> None:
-    won = at_once(memory, reopen, claim)
-    assert [sum(each) for each in won] == [1] * ROUNDS
-    assert {record.key for record in memory.list(DEMO, limit=1000)} == {
-        f"{number}/{each.index(True)}" for number, each in enumerate(won)
-    }
-    assert memory.check() == []
 
 
 def test_of_threads_that_write_the_same_text_one_does(memory: Engine, reopen: Callable[..., Engine]) -> None:
@@ -116,6 +108,7 @@ with Engine.open(sys.argv[1], settings=Settings(background=False, embedder="none
 """
 
 
+@pytest.mark.usefixtures("process")
 def test_of_processes_one_gets_what_is_vacant_and_one_writes_what_is_new(memory: Engine, store: StoreAddress) -> None:
     processes = [
         subprocess.Popen(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from cofio import Draft, Engine, Invalid, Kind, Page, Query, Record, Scope, Settings
+from cofio import Draft, Engine, Kind, Page, Query, Record, Scope, Settings
 from cofio.embed.hashed import HashedEmbedder
 from cofio.embed.remote import Remote
 
@@ -56,16 +57,17 @@ def test_settling_once_embeds_everything_though_much_of_it_has_nothing_to_embed(
     assert memory.settle() == 0
 
 
-@pytest.mark.parametrize("kind", [list, tuple, np.asarray, lambda vector: np.asarray(vector) * 100])
-def test_a_query_may_bring_its_own_vector_of_any_length(memory: Engine, kind: Callable[..., list[float]]) -> None:
+def test_a_query_may_bring_its_own_vector_of_any_length(memory: Engine) -> None:
     records = memory.write_many([Draft(scope=DEMO, text=text) for text in ("alpha", "beta", "gamma")])
     memory.settle()
+    kinds: list[Callable[..., Any]] = [list, tuple, np.asarray, lambda vector: np.asarray(vector) * 100]
     for record in records:
-        vector = kind(HashedEmbedder().embed([record.text])[0].tolist())
-        hits = memory.search(semantic("quite another text", vector=vector, floor=0.7))
-        assert ids(hits) == [record.id]
-        assert hits[0].why.semantic is not None
-        assert hits[0].why.semantic.score == pytest.approx(1, abs=0.01)
+        for kind in kinds:
+            vector = kind(HashedEmbedder().embed([record.text])[0].tolist())
+            hits = memory.search(semantic("quite another text", vector=vector, floor=0.7))
+            assert ids(hits) == [record.id]
+            assert hits[0].why.semantic is not None
+            assert hits[0].why.semantic.score == pytest.approx(1, abs=0.01)
 
 
 def test_the_nearest_come_first_with_their_cosines(memory: Engine, remember: Callable[..., list[Record]]) -> None:
@@ -87,6 +89,8 @@ def test_an_edited_record_is_found_by_its_new_meaning_and_not_by_its_old(
     memory: Engine, remember: Callable[..., list[Record]], settle: Callable[[], None]
 ) -> None:
     record, _ = remember(Draft(scope=DEMO, text="walrus colony"), Draft(scope=DEMO, text="unrelated matter"))
+    memory.edit(record.id, author="someone", importance="high", data={"n": 1})  # which leaves the vector alone
+    assert ids(memory.search(semantic("walrus colony", floor=0.7))) == [record.id]
     memory.edit(record.id, text="giraffe savanna")
     assert ids(memory.search(semantic("walrus colony", floor=0.3))) == []
     settle()
@@ -94,14 +98,6 @@ def test_an_edited_record_is_found_by_its_new_meaning_and_not_by_its_old(
     after = memory.search(semantic("walrus colony", floor=0.3))
     assert ids(after) == []
     assert after.degraded is None
-
-
-def test_an_edit_that_leaves_the_text_alone_keeps_the_vector(
-    memory: Engine, remember: Callable[..., list[Record]]
-) -> None:
-    record, _ = remember(Draft(scope=DEMO, text="walrus colony"), Draft(scope=DEMO, text="unrelated matter"))
-    memory.edit(record.id, author="someone", importance="high", data={"n": 1})
-    assert ids(memory.search(semantic("walrus colony", floor=0.7))) == [record.id]
 
 
 def test_a_record_without_text_is_found_by_the_meaning_of_its_data(memory: Engine) -> None:
@@ -120,9 +116,7 @@ def test_without_an_embedder_a_search_goes_by_words_and_says_so(memory: Engine, 
     hits = plain.search("walrus")
     assert ids(hits) == [record.id]
     assert hits[0].why.semantic is None
-    assert hits.degraded is not None
-    assert "words only" in hits.degraded
-    assert "no embedder" in hits.degraded
+    assert "no embedder" in str(hits.degraded)
     assert plain.search(Query("walrus", mode="keyword")).degraded is None
     by_meaning = plain.search(semantic("walrus"))
     assert len(by_meaning) == 0
@@ -153,12 +147,9 @@ def test_when_the_model_is_out_of_reach_a_search_goes_by_words_and_says_why(
     memory: Engine, reopen: Callable[..., Engine]
 ) -> None:
     record = memory.write(DEMO, text="walrus colony")
-    far = reopen(embedder=Remote("http://127.0.0.1:9/v1", model="m", sleep=lambda _: None))
-    hits = far.search("walrus")
+    hits = reopen(embedder=Remote("http://127.0.0.1:9/v1", model="m", sleep=lambda _: None)).search("walrus")
     assert ids(hits) == [record.id]
-    assert hits.degraded is not None
-    assert "127.0.0.1:9" in hits.degraded
-    assert "cannot be reached" in hits.degraded
+    assert "cannot be reached" in str(hits.degraded)
 
 
 def test_what_has_no_vector_yet_is_found_by_words_and_counted(memory: Engine) -> None:
@@ -230,22 +221,6 @@ def test_embedding_again_gives_the_same_answers(memory: Engine, remember: Callab
     assert ids(after) == ids(before)
     assert after.degraded is None
     assert memory.check() == []
-
-
-@pytest.mark.parametrize(
-    "vector",
-    [
-        [], [0.0] * 384, [float("nan")] * 384, [float("inf")] * 384, [1.0] * 383, [1.0], [[1.0] * 384], ["x"] * 384,
-        [None] * 384, "x", b"x", 5, {"a": 1.0}, [10**400] * 384, [1e39] * 384,
-    ],
-    ids=lambda vector: repr(vector)[:20],
-)  # fmt: skip
-def test_a_vector_that_is_none_is_refused(memory: Engine, vector: object) -> None:
-    memory.write(DEMO, text="x")
-    memory.settle()
-    with pytest.raises(Invalid) as caught:
-        memory.search(semantic("x", vector=vector))
-    assert caught.value.field == "vector"
 
 
 def test_among_thousands_the_nearest_are_found_through_every_change(memory: Engine) -> None:

@@ -9,10 +9,10 @@ from functools import partial
 from typing import Any, TypeVar, get_args
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cofio import CofioError, Draft, Engine, Json, Kind, Query, Record, Scope, Settings
+from cofio import CofioError, Draft, Engine, Kind, Query, Record, Scope, Settings
 from cofio.backends.checkpoint_interface import PendingWrite
 from cofio.backends.interface import Backend
 from cofio.backends.record_interface import Transaction
@@ -21,6 +21,7 @@ from cofio.engine import opening
 from cofio.values.changes import Change, Delete, Drop, Edit, OnDuplicate, Put, Vacant
 
 from ..conftest import Stores
+from ..tiers import scale_examples
 
 T = TypeVar("T")
 QUIET = Settings(background=False, embedder="none", sync="normal")
@@ -106,7 +107,7 @@ changes: st.SearchStrategy[Change] = st.one_of(
 )
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scale_examples(60))
 @given(batches=st.lists(st.lists(changes, min_size=1, max_size=4), min_size=1, max_size=6))
 def test_changes_that_are_made_twice_are_made_once(engines: list[Engine], batches: Sequence[Sequence[Change]]) -> None:
     for engine in engines:
@@ -148,21 +149,22 @@ def test_every_verb_of_an_engine_stands_to_be_run_twice(
 
 def test_states_that_are_saved_twice_are_saved_once(backends: tuple[Backend, Retrying]) -> None:
     def act(checkpoints: Checkpoints) -> list[object]:
-        state: dict[str, Json] = {}
-        for turn in range(20):
-            state = {"messages": [f"turn {each}" for each in range(turn)], "at": turn}
-            checkpoints.save("library", "t", f"c{turn}", state)
-        checkpoints.save("library", "t", "c3", {"at": "again"})
-        value = PendingWrite("task", 0, "path", "channel", "json", b"{}")
-        checkpoints.write("library", "t", "c19", [(value, False)])
-        done = [checkpoints.copy("library", "t", "u"), checkpoints.delete("library", "t", "c7")]
-        done.append(checkpoints.delete("library", "t"))
+        for turn in range(40):
+            checkpoints.save("library", "t", f"c{turn}", {"messages": [f"turn {n}" for n in range(turn)], "at": turn})
+        checkpoints.save("library", "t", "c7", {"at": "again"})  # in place of what others are changes of
+        checkpoints.write("library", "t", "c39", [(PendingWrite("task", 0, "path", "channel", "json", b"{}"), False)])
+        done: list[object] = [checkpoints.delete("library", "t", "c16")]
+        done.append(checkpoints.remove("library", [("t", "", "c0"), ("t", "", "c20"), ("t", "", "none")]))
+        done += [checkpoints.copy("library", "t", "u"), checkpoints.delete("library", "t")]
         listed = checkpoints.list("library", "u", limit=None)
         states = [found and found.state for found in (checkpoints.load("library", "u", each.id) for each in listed)]
-        last = checkpoints.load("library", "u", "c19", pending=True)
+        last = checkpoints.load("library", "u", "c39", pending=True)
         assert last is not None
-        return [done, [each.id for each in listed], states, len(last.pending), checkpoints.measure("library")]
+        found = [each.id for each, _ in checkpoints.search("library", "turn")]
+        assert checkpoints.check() == []
+        return [done, [each.id for each in listed], states, last.pending, found, checkpoints.measure("library")]
 
     once, twice = (act(Checkpoints(backend)) for backend in backends)
     assert once == twice
+    assert once[0] == [1, 2, 37, 37]
     assert backends[1].failures >= 24

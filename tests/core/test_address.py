@@ -90,6 +90,7 @@ def test_an_address_is_taken_as_it_is(tmp_path: Path) -> None:
         assert exists(address)
 
 
+@pytest.mark.usefixtures("process")
 def test_to_ask_for_a_store_loads_no_driver(tmp_path: Path) -> None:
     asks = (
         "import sys; from cofio.engine.opening import exists, resolve_store; exists(resolve_store(sys.argv[1]));"

@@ -22,10 +22,6 @@ def test_no_later_hit_is_more_likely_and_nothing_is_lost_or_added(given_chances:
     assert sum(result) == pytest.approx(sum(given_chances))
     assert all(one >= other - 1e-12 for one, other in pairwise(result))
     assert all(0 <= each <= 1 for each in result)
-
-
-@given(given_chances=chances)
-def test_what_is_in_order_stays_as_it_is(given_chances: list[float]) -> None:
     ordered = sorted(given_chances, reverse=True)
     assert make_monotone(ordered) == ordered
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cofio import AllOf, AnyOf, Draft, Engine, Filter, Json, Query, Scope, Where
@@ -36,7 +36,6 @@ filters: st.SearchStrategy[Filter] = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     stored=st.lists(objects | datas, min_size=1, max_size=4),
     asked=st.lists(filters, min_size=1, max_size=4),

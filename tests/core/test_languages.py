@@ -16,62 +16,31 @@ PAIRS: list[dict[str, str]] = json.loads(
     (Path(__file__).parents[2] / "benchmarks" / "data" / "languages.json").read_text(encoding="utf-8")
 )
 ENGLISH = [
-    "",
-    "?",
-    "4711",
-    "naïve café",
-    "Where did we stay in Los Angeles?",
-    "las vegas",
-    "Der Spiegel subscription",
-    "Who wrote Das Kapital and Die Leiden des jungen Werther?",
-    "What does je ne sais quoi mean?",
-    "que sera sera lyrics",
-    "Che Guevara poster",
-    "José's number",
-    "São Paulo trip",
-    "Comment on the pull request",
-    "come on",
-    "du -sh on the server",
-    "is EST the time zone of con?",
-    "def main(args): return None",
-    "src/x.ts OPS-1500",
-    "SELECT * FROM notes WHERE a = 1",
-    "Which kanji is 日 in 日本?",
-    "Müller's invoice from Zürich",
-    "Dove soap price",
-    "war die hard men in black",
-]
+    "", "?", "4711", "naïve café", "Where did we stay in Los Angeles?", "las vegas", "Der Spiegel subscription",
+    "Who wrote Das Kapital and Die Leiden des jungen Werther?", "What does je ne sais quoi mean?",
+    "que sera sera lyrics", "Che Guevara poster", "José's number", "São Paulo trip", "Comment on the pull request",
+    "come on", "du -sh on the server", "is EST the time zone of con?", "def main(args): return None",
+    "src/x.ts OPS-1500", "SELECT * FROM notes WHERE a = 1", "Which kanji is 日 in 日本?",
+    "Müller's invoice from Zürich", "Dove soap price", "war die hard men in black",
+]  # fmt: skip
 OTHER = [
-    "Wann hat Oma Geburtstag?",
-    "Wo steht das Passwort?",
-    "Où est la clé ?",
-    "¿Dónde está la llave?",
-    "Dov'è la chiave di riserva?",
-    "Onde está a chave?",
-    "Waar ligt de sleutel van het huis?",
-    "Где лежит ключ от дома?",
-    "钥匙在哪里？",
-    "鍵はどこですか？",
-    "열쇠는 어디에 있나요?",
-    "أين المفتاح؟",
-]
+    "Wann hat Oma Geburtstag?", "Wo steht das Passwort?", "Où est la clé ?", "¿Dónde está la llave?",
+    "Dov'è la chiave di riserva?", "Onde está a chave?", "Waar ligt de sleutel van het huis?",
+    "Где лежит ключ от дома?", "钥匙在哪里？", "鍵はどこですか？", "열쇠는 어디에 있나요?", "أين المفتاح؟",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ENGLISH)
-def test_english_names_and_code_are_not_taken_for_another_language(text: str) -> None:
-    assert not is_not_english(text)
-
-
-@pytest.mark.parametrize("text", OTHER)
-def test_a_question_in_another_language_is_known(text: str) -> None:
-    assert is_not_english(text)
+def test_english_names_and_code_are_not_taken_for_another_language() -> None:
+    assert [text for text in ENGLISH if is_not_english(text)] == []
+    assert [text for text in OTHER if not is_not_english(text)] == []
 
 
 def test_of_many_questions_most_are_known_and_no_english_one_is_mistaken() -> None:
-    for language in ("de", "fr", "es", "it", "pt", "ja"):
-        known = sum(is_not_english(pair[language]) for pair in PAIRS)
-        assert known >= 0.75 * len(PAIRS), language
-    assert not [text for pair in PAIRS for text in (pair["note"], pair["en"]) if is_not_english(text)]
+    for language, least in {"de": 44, "fr": 46, "es": 47, "it": 38, "pt": 41, "ja": 48}.items():  # of 48, as of today
+        assert sum(is_not_english(pair[language]) for pair in PAIRS) >= least, language
+    for text in (text for pair in PAIRS for text in (pair["note"], pair["en"])):
+        assert not is_not_english(text)
+        assert not find_stop_words(text)
 
 
 @pytest.mark.parametrize(
@@ -87,10 +56,6 @@ def test_of_many_questions_most_are_known_and_no_english_one_is_mistaken() -> No
 )  # fmt: skip
 def test_small_words_of_another_language_are_not_looked_for(question: str, words: tuple[str, ...]) -> None:
     assert split_query(question) == words
-
-
-def test_no_english_question_loses_words_to_another_language() -> None:
-    assert not [text for pair in PAIRS for text in (pair["note"], pair["en"]) if find_stop_words(text)]
 
 
 def test_a_question_that_the_model_cannot_know_says_what_helps(store: StoreAddress, models: Path) -> None:

@@ -7,13 +7,14 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.waiting import PATIENCE, wait_until
 
 from cofio import Draft, Engine, Query, Scope, Settings
 from cofio.config.address import StoreAddress
@@ -32,7 +33,6 @@ class Wide:
 
     def __init__(self, dimensions: int) -> None:
         self.dimensions = dimensions
-        self.asked = threading.Event()
         self.fails = False
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
@@ -43,7 +43,6 @@ class Wide:
         return self.embed(texts)
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        self.asked.set()
         if self.fails:
             raise RuntimeError("out of order")
         made = np.array([[1.0 + len(text) % (n + 2) for n in range(self.dimensions)] for text in texts], np.float32)
@@ -51,24 +50,16 @@ class Wide:
         return made
 
 
-def until(holds: Callable[[], object]) -> None:
-    """Wait, at most half a minute, until `holds()` is true."""
-    for _ in range(600):
-        if holds():
-            return
-        threading.Event().wait(0.05)
-    pytest.fail("it never came")
-
-
-def test_a_program_that_ends_without_closing_ends_well(store_address: StoreAddress) -> None:
+def test_a_program_that_ends_without_closing_ends_well(store_address: StoreAddress, models: Path) -> None:
     program = f"""
-from cofio import *
 import time
-memory = Engine.open({store_address.spell()!r})
+from cofio import *
+memory = Engine.open({store_address.spell()!r}, settings=Settings(models={str(models)!r}))
 memory.write_many([Draft(scope=Scope("demo"), text=f"word{{n}} " * 80) for n in range(200)])
-time.sleep(1.2)  # well into the embedding
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+while memory.stats()["waiting_for_vectors"] == 200:
+    time.sleep(0.01)
+"""  # it ends in the middle of the embedding
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, "")
     with Engine.open(store_address, settings=QUIET) as memory:
         assert memory.count() == 200
@@ -91,11 +82,11 @@ def test_background_work_survives_an_embedder_that_raises_and_tells_of_it(
     embedder.fails = True
     with Engine.open(store_address, settings=BUSY, embedder=embedder) as memory:
         memory.write(DEMO, text="walrus")
-        until(lambda: memory.stats()["background_fault"])
+        wait_until(lambda: memory.stats()["background_fault"])
         assert memory.check() == ["background work fails: RuntimeError: out of order"]
         embedder.fails = False
         memory.write(DEMO, text="narwhal")
-        until(lambda: memory.stats()["waiting_for_vectors"] == 0 and not memory.stats()["background_fault"])
+        wait_until(lambda: memory.stats()["waiting_for_vectors"] == 0 and not memory.stats()["background_fault"])
         assert memory.check() == []
 
 
@@ -155,23 +146,20 @@ def test_reindexing_removes_what_has_expired(store_address: StoreAddress) -> Non
         assert (memory.stats()["records"], memory.stats()["expired"]) == (1, 0)
 
 
-def test_a_search_is_not_degraded_by_another_scope(store_address: StoreAddress) -> None:
-    with Engine.open(store_address, settings=QUIET, embedder=HashedEmbedder()) as memory:
-        memory.write(DEMO, text="walrus")
-        memory.settle()
-        memory.write_many([Draft(scope=OTHER, text=f"narwhal {number}") for number in range(65)])
-        assert memory.search(Query("walrus", scope=DEMO)).degraded is None
-        assert memory.search(Query("narwhal", scope=OTHER)).degraded is not None
-
-
-def test_a_change_that_leaves_the_text_alone_does_not_degrade_a_search(store_address: StoreAddress) -> None:
+def test_a_search_is_degraded_neither_by_another_scope_nor_by_a_change_that_leaves_the_text(
+    store_address: StoreAddress,
+) -> None:
     with Engine.open(store_address, settings=QUIET, embedder=HashedEmbedder()) as memory:
         record = memory.write(DEMO, text="walrus")
         memory.settle()
         memory.edit(record.id, importance="high")
         assert memory.search(Query("walrus")).degraded is None
+        memory.write_many([Draft(scope=OTHER, text=f"narwhal {number}") for number in range(65)])
+        assert memory.search(Query("walrus", scope=DEMO)).degraded is None
+        assert memory.search(Query("narwhal", scope=OTHER)).degraded is not None
 
 
+@pytest.mark.usefixtures("process")
 def test_a_forked_child_does_not_keep_the_lease(tmp_path: Path) -> None:
     program = f"""
 import os, sys

@@ -17,14 +17,11 @@ TODAY = date(2024, 3, 13)  # a Wednesday
     ("asked", "first", "last"),
     [
         ("on 21.01.2024", "2024-01-21", "2024-01-21"),
-        ("on 21/01/2024", "2024-01-21", "2024-01-21"),
         ("on 1/21/2024", "2024-01-21", "2024-01-21"),
         ("in the first weekend of October 2023", "2023-10-07", "2023-10-08"),
-        ("last weekend of October, 2023", "2023-10-28", "2023-10-29"),
         ("the second week of May 2023", "2023-05-08", "2023-05-14"),
         ("the last week of February 2024", "2024-02-23", "2024-02-29"),
         ("in late March 2023", "2023-03-20", "2023-03-31"),
-        ("mid-June 2023", "2023-06-10", "2023-06-21"),
         ("at the end of February 2023", "2023-02-20", "2023-02-28"),
         ("summer 2023", "2023-06-01", "2023-08-31"),
         ("in the winter of 2023", "2023-12-01", "2024-02-29"),
@@ -36,16 +33,12 @@ TODAY = date(2024, 3, 13)  # a Wednesday
         ("what did I eat yesterday?", "2024-03-12", "2024-03-12"),
         ("the day before yesterday", "2024-03-11", "2024-03-11"),
         ("last week", "2024-03-04", "2024-03-10"),
-        ("this week", "2024-03-11", "2024-03-17"),
         ("last weekend", "2024-03-09", "2024-03-10"),
         ("last month", "2024-02-01", "2024-02-29"),
         ("last year", "2023-01-01", "2023-12-31"),
-        ("last Friday", "2024-03-08", "2024-03-08"),
         ("last Wednesday", "2024-03-06", "2024-03-06"),
         ("last October", "2023-10-01", "2023-10-31"),
-        ("last February", "2024-02-01", "2024-02-29"),
         ("last summer", "2023-06-01", "2023-08-31"),
-        ("last winter", "2023-12-01", "2024-02-29"),
         ("three days ago", "2024-03-10", "2024-03-10"),
         ("a week ago", "2024-03-03", "2024-03-09"),
         ("2 months ago", "2023-12-28", "2024-01-27"),
@@ -88,27 +81,9 @@ def test_a_day_counts_less_the_longer_it_is_past_the_end() -> None:
 
 
 _PIECES = st.sampled_from(
-    [
-        "last ",
-        "yesterday ",
-        "month ",
-        "winter ",
-        "first ",
-        "week",
-        "weekend ",
-        " of ",
-        "May ",
-        "february ",
-        "2023",
-        "31",
-        ".",
-        "/",
-        "-",
-        " ago",
-        "9",
-        "years",
-    ]
-)
+    ["last ", "yesterday ", "month ", "winter ", "first ", "week", "weekend ", " of ", "May ", "february ", "2023",
+     "31", ".", "/", "-", " ago", "9", "years"]
+)  # fmt: skip
 
 
 @given(asked=st.lists(_PIECES, max_size=8).map("".join) | st.text(max_size=30), today=st.dates())

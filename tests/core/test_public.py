@@ -33,26 +33,18 @@ def test_the_public_names_are_these_and_no_others() -> None:
         _ = cofio.nonsense
 
 
-def test_a_star_import_brings_every_public_name() -> None:
-    names: dict[str, object] = {}
-    exec("from cofio import *", names)
-    assert set(NAMES) <= set(names)
-
-
 def test_errors_have_one_root() -> None:
     for error in (cofio.NotFound, cofio.Conflict, cofio.Invalid, cofio.LimitExceeded, cofio.Unavailable):
         assert issubclass(error, cofio.CofioError)
     assert issubclass(cofio.LimitExceeded, cofio.Invalid)
 
 
-def test_importing_the_package_loads_nothing_heavy(tmp_path: Path) -> None:
-    assert loaded_by("import cofio", tmp_path) == set()
-
-
+@pytest.mark.usefixtures("process")
 def test_the_nouns_load_nothing_heavy(tmp_path: Path) -> None:
     assert loaded_by("from cofio import Scope, Query, Kind, Where, Draft, Settings, Invalid", tmp_path) == set()
 
 
+@pytest.mark.usefixtures("process")
 def test_writing_and_searching_by_words_loads_neither_numpy_nor_a_model(tmp_path: Path) -> None:
     script = """
 from cofio import Engine, Query, Scope

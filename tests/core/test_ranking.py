@@ -67,12 +67,8 @@ def test_normalised_scores_lie_between_0_and_1_in_the_same_order(given_scores: l
                 assert first >= second
 
 
-def test_equal_scores_are_all_as_good_as_can_be() -> None:
+def test_equal_scores_are_all_as_good_as_can_be_and_one_below_the_lowest_is_worth_nothing() -> None:
     assert ranking.normalize([0.5, 0.5]) == [1.0, 1.0]
-    assert ranking.normalize([]) == []
-
-
-def test_a_score_below_the_lowest_that_counts_is_worth_nothing() -> None:
     assert ranking.normalize([-1.0, 0.0, 2.0], 0.0) == [0.0, 0.0, 1.0]
 
 
@@ -139,20 +135,12 @@ def turn(position: int, *, session: str = "s", score: float = 0.0) -> Turn:
     return Turn(score, (1, session), position)
 
 
-def test_a_window_reaches_as_far_as_it_says_and_no_further() -> None:
+def test_a_turn_gains_from_those_beside_it_and_from_the_question_that_it_follows() -> None:
     around = [turn(at, score=float(at == 4)) for at in range(1, 9)] + [turn(4, session="other")]
     result = ranking.sum_windows(*place(around))
-    assert [at for at, total in enumerate(result, 1) if total] == [
-        at for at in range(1, 9) if abs(at - 4) <= ranking.REACH
-    ]
-
-
-def test_a_turn_gains_from_the_turns_right_beside_it() -> None:
-    result = ranking.measure_neighbours(*place([turn(at, score=float(at == 4)) for at in range(1, 9)]))
-    assert [at for at, gain in enumerate(result, 1) if gain] == [3, 5]
-
-
-def test_a_turn_gains_from_the_question_that_it_follows() -> None:
+    near = [at for at in range(1, 9) if abs(at - 4) <= ranking.REACH]
+    assert [at for at, total in enumerate(result, 1) if total] == near
+    assert [at for at, gain in enumerate(ranking.measure_neighbours(*place(around)), 1) if gain] == [3, 5]
     scores, positions = place([turn(at, score=float(at in (2, 5))) for at in range(1, 9)])
     questions = [float(at == 5) for at in range(1, 9)]
     assert [at for at, gain in enumerate(ranking.measure_reply(scores, questions, positions), 1) if gain] == [6]
@@ -254,13 +242,8 @@ def weigh_days(asked: str, *days: datetime) -> list[float]:
 
 @pytest.mark.parametrize(
     ("asked", "hit"),
-    [
-        ("in May 2023", True), ("May 8, 2023", True), ("8 May 2023", True), ("8th of May", True), ("2023-05-08", True),
-        ("2023-05", True), ("2023", True), ("on 3 May 2023", True), ("in may 2023", True), ("In May", True),
-        ("what may happen", False), ("June 2023", False), ("May 2022", False), ("9 May 2023", False),
-        ("2023-05-09", False), ("1 January 2023", False), ("31 February 2023", False), ("2022", False), ("", False),
-        ("room 2023b", False), ("version 12023", False), ("2023-13-45", False), ("99 May 2023", False),
-    ],
+    [("in May 2023", True), ("8th of May", True), ("2023-05-08", True), ("what may happen", False),
+     ("9 May 2023", False), ("31 February 2023", False), ("room 2023b", False), ("2023-13-45", False), ("", False)],
 )  # fmt: skip
 def test_a_named_time_is_recognised(asked: str, hit: bool) -> None:
     assert any(weigh_days(asked, datetime(2023, 5, 8, tzinfo=UTC))) is hit

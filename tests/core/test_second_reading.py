@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -60,7 +59,7 @@ def _list_all(engine: Engine) -> list[tuple[str, int, str]]:
     return sorted((record.id, record.version, record.text) for record in found)
 
 
-def test_a_second_reading_changes_nothing_when_it_is_done_again(engine: Engine) -> None:
+def test_a_second_reading_leaves_facts_that_both_have_and_changes_nothing_when_it_is_done_again(engine: Engine) -> None:
     conversations = Conversations(engine, reads_twice=is_possible(engine))
     _carve(conversations)
     flushed = _list_all(engine)
@@ -68,17 +67,9 @@ def test_a_second_reading_changes_nothing_when_it_is_done_again(engine: Engine) 
     once = _list_all(engine)
     assert not _refine(engine, conversations)
     assert _list_all(engine) == once != flushed
-
-
-def test_a_second_reading_leaves_facts_that_both_readings_have(engine: Engine) -> None:
-    conversations = Conversations(engine, reads_twice=is_possible(engine))
-    _carve(conversations)
-    before = {text: (known, version) for known, version, text in _list_all(engine)}
-    _refine(engine, conversations)
-    after = {text: (known, version) for known, version, text in _list_all(engine)}
-    facts = [text for text in before.keys() & after.keys() if text.startswith("Kim")]
-    assert facts
-    assert all(before[text] == after[text] for text in facts)
+    facts = {each for each in flushed if each[2].startswith("Kim")}
+    both = facts & {*once}
+    assert {text for _, _, text in both} == {text for _, _, text in facts} & {text for _, _, text in once} != set()
 
 
 def test_a_second_reading_keeps_what_a_person_changed_in_the_profile(engine: Engine) -> None:
@@ -152,34 +143,24 @@ def test_a_vector_of_the_whole_message_is_not_made_again_for_its_sentence(
     assert made == ["I keep bees.", "My wife's name is Ana."]
 
 
-def test_a_second_reading_that_is_done_leaves_no_job(engine: Engine) -> None:
-    conversations = Conversations(engine, reads_twice=is_possible(engine))
-    _carve(conversations)
-    left = [job.id for job in _list_jobs(engine)]
-    assert left
-    jobs = Jobs(conversations)
-    jobs.resume()
-    try:
-        assert jobs.wait_until_settled(PROJECT, "s", PATIENCE)
-    finally:
-        jobs.close()
-    assert not any(engine.read_many(left))
-
-
 def test_a_second_reading_waits_while_vectors_wait(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     conversations = Conversations(engine, reads_twice=is_possible(engine))
     _carve(conversations)
     left = _list_jobs(engine)
     assert left
-    is_behind = threading.Event()
-    is_behind.set()
-    monkeypatch.setattr(Engine, "is_behind", property(lambda _: is_behind.is_set()))
+    behind, asked = [True], list[bool]()
+
+    def is_behind(_: Engine) -> bool:
+        asked.append(True)
+        return behind[0]
+
+    monkeypatch.setattr(Engine, "is_behind", property(is_behind))
     jobs = Jobs(conversations)
     jobs.resume()
     try:
-        assert not jobs.wait_until_settled(PROJECT, "s", 0.5)
+        wait_until(lambda: len(asked) > 1)  # it looked, waited and looked again
         assert _list_jobs(engine) == left
-        is_behind.clear()
+        behind[0] = False
         assert jobs.wait_until_settled(PROJECT, "s", PATIENCE)
         assert not _list_jobs(engine)
     finally:

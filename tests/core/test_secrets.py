@@ -343,7 +343,7 @@ FOUND: dict[str, tuple[str, Made]] = {
 }
 
 
-SPREAD = {
+SPREAD: dict[str, Made] = {
     "netrc": lambda body: f"machine api.corp\n  login ann@corp.com\n  password {human(body)}\n",
     "yaml": lambda body: f"- name: DB_PASSWORD\n  value: {human(body)}\n",
     "quoted yaml": lambda body: f'- name: API_TOKEN\n  value: "{body(WORD, 32)}"\n',
@@ -352,16 +352,17 @@ SPREAD = {
 }
 
 
-@pytest.mark.parametrize("make", SPREAD.values(), ids=SPREAD)
-def test_a_secret_whose_name_stands_on_another_line_is_found(make: Made) -> None:
-    found = [find_secret(make(body_of(seed))) for seed in range(100)]
-    assert sum(each is None or each.line < 2 for each in found) <= 1
-
-
-@pytest.mark.parametrize("name", FOUND)
-def test_a_secret_is_found_and_named(name: str) -> None:
-    what, make = FOUND[name]
-    assert find_secret(make(body_of(7))) == Secret(what=what, line=1)
+def test_every_kind_of_secret_is_found_named_and_masked_and_all_else_stays() -> None:
+    for name, (what, make) in FOUND.items():
+        secret = make(body_of(7))
+        assert find_secret(secret) == Secret(what=what, line=1), name
+        masked = mask_secrets(f"First.\n{secret}\nLast.")
+        assert masked.startswith("First.\n"), name
+        assert masked.endswith("\nLast."), name
+        assert f"[secret removed: {what.partition(' ')[2]}]" in masked, name
+        assert find_secret(masked) is None, name
+        parts = [part for part in re.findall(r"[A-Za-z0-9+/]{24,}", secret) if re.search(r"\d", part)]
+        assert not [part for part in parts if part in masked], name
 
 
 def test_nearly_every_secret_of_every_kind_is_found() -> None:
@@ -370,6 +371,9 @@ def test_nearly_every_secret_of_every_kind_is_found() -> None:
     }
     assert max(missed.values()) <= 4, missed
     assert sum(missed.values()) * 200 < 100 * len(FOUND), missed
+    for name, make in SPREAD.items():
+        found = [find_secret(make(body_of(seed))) for seed in range(100)]
+        assert sum(each is None or each.line < 2 for each in found) <= 1, name
 
 
 X = "x" * 36
@@ -380,258 +384,117 @@ ULID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 INTEGRITY = "sha512-" + "q3RtZyBpcyBub3QgYSBzZWNyZXQgYnV0IGEgZGlnZXN0IG9mIGEgdGFyYmFsbA1b2c3d4e5f6g7h8" + "=="
 
 LET_THROUGH = [
-    "postgres://user:password@localhost:5432/db",
-    "https://user:pass@example.com/",
-    "mysql://root:root@127.0.0.1/app",
-    "postgres://app:${DB_PASS}@db/app",
-    "https://<user>:<password>@host/path",
-    "amqp://guest:guest@rabbit:5672//",
-    "redis://:$REDIS_PASSWORD@cache:6379",
-    "https://user:***@github.com/a/b.git",
-    "http://localhost:8080/@scope/pkg",
-    "https://username:your-token@gitlab.com/x",
-    "ssh://git@github.com:22/org/repo.git",
-    "git@github.com:org/repo.git",
-    "mongodb://admin:{{ mongo_password }}@mongo",
-    "http://proxy.corp:3128,bob@corp.com",
-    "scott:tiger@//oracle/xe",
-    "https://alice:Xk93jLq2@db.example.com/",
-    "http://[::1]:8080/users/@me",
-    "proto://name:changeme@host",
-    "AKIAIOSFODNN7EXAMPLE",
-    "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
-    f"ghp_{X}",
-    "sk-...",
-    "sk-ant-...",
-    "tokens start with ghp_ or github_pat_",
-    "GitLab uses the prefix glpat- and Slack xoxb-",
-    "xoxb-your-token-here-please",
-    "sk_live_xxxxxxxxxxxxxxxxxxxxxxxx",
-    "Authorization: Bearer <token>",
-    "Authorization: Bearer $TOKEN",
-    'headers = {"Authorization": f"Bearer {token}"}',
-    "Authorization: Basic dXNlcjpwYXNzd29yZA==",
-    "Bearer authentication_is_required_for_this_endpoint",
-    "the Basic configuration of the server",
-    "hf_hub_download_with_a_very_long_function_name()",
+    "postgres://user:password@localhost:5432/db", "https://user:pass@example.com/",
+    "mysql://root:root@127.0.0.1/app", "postgres://app:${DB_PASS}@db/app", "https://<user>:<password>@host/path",
+    "amqp://guest:guest@rabbit:5672//", "redis://:$REDIS_PASSWORD@cache:6379", "https://user:***@github.com/a/b.git",
+    "http://localhost:8080/@scope/pkg", "https://username:your-token@gitlab.com/x",
+    "ssh://git@github.com:22/org/repo.git", "git@github.com:org/repo.git",
+    "mongodb://admin:{{ mongo_password }}@mongo", "http://proxy.corp:3128,bob@corp.com", "scott:tiger@//oracle/xe",
+    "https://alice:Xk93jLq2@db.example.com/", "http://[::1]:8080/users/@me", "proto://name:changeme@host",
+    "AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", f"ghp_{X}", "sk-...", "sk-ant-...",
+    "tokens start with ghp_ or github_pat_", "GitLab uses the prefix glpat- and Slack xoxb-",
+    "xoxb-your-token-here-please", "sk_live_xxxxxxxxxxxxxxxxxxxxxxxx", "Authorization: Bearer <token>",
+    "Authorization: Bearer $TOKEN", 'headers = {"Authorization": f"Bearer {token}"}',
+    "Authorization: Basic dXNlcjpwYXNzd29yZA==", "Bearer authentication_is_required_for_this_endpoint",
+    "the Basic configuration of the server", "hf_hub_download_with_a_very_long_function_name()",
     ".sk-toggleable__content pre { color: black }",
-    "https://hooks.slack.com/services/T00000000/B00000000/" + "X" * 24,
-    "ghp_1234567890abcdefghijklmnopqrstuvwxyz",
-    "AIza is how Google's keys begin",
-    "eyJ is what the base64 of a JSON object starts with",
-    "key-value-store",
-    "npm_config_registry=https://registry.npmjs.org/",
-    "npm_lifecycle_event",
-    "secret_manager_client_for_the_project",
-    "task SKIP 12",
-    "AAAAB3NzaC1yc2EAAAADAQABAAABgQC7",
-    'api_key = os.environ["OPENAI_API_KEY"]',
-    "const token = process.env.GITHUB_TOKEN;",
-    'token := os.Getenv("TOKEN")',
-    "password: ${{ secrets.DB_PASSWORD }}",
-    "password: {{ db_password }}",
-    "PASSWORD=$DB_PASSWORD",
-    "password=%(password)s",
-    "API key stored in .env as OPENAI_API_KEY",
-    "password: str",
-    "password: Optional[str] = None",
-    "def f(token: str = '')",
-    "token = get_token()",
-    "password = input()",
-    "password = getpass.getpass('Password: ')",
-    "token = self._token_v2",
-    "if password == 'Correct-Horse-7!':",
-    "if (token !== expectedToken1) return;",
-    "private_key: ed25519.Ed25519PrivateKey",
-    "the password is rotated weekly",
-    "The token is refreshed every 3600s.",
-    "password must have 8 characters, 1 digit",
-    "password = 'changeme'",
-    'password="password123"',
-    "api_key: your-api-key-here",
-    "API_KEY=<your api key>",
-    "SECRET_KEY=insert-a-long-random-value",
-    "secret: projects/1/secrets/db/versions/latest",
-    "token: vault:kv/data/ci#token",
-    "password_hash = '$2b$12$KIXQ4S1u8e9Z0m7bQ3x5UeO'",
-    f"token_id: {UUID}",
-    f"api_key: {UUID}",
-    f"token: {ULID}",
-    "secretName: db-credentials-v2",
-    "secret: my-app-tls-2024",
-    "max_tokens: 4096",
-    "next_page_token=CAoQAhoKMTIzNDU2Nzg5MA",
-    "passwordFile: /run/secrets/db_password",
-    "token_url = 'https://auth.corp/oauth2/v1/token'",
-    "cache_key = 'user:42:v3'",
-    "primary_key=True, unique=True",
-    "keyboard: qwerty-us-104",
-    "bypass=Fj39dKq82mXz01Lw",
-    'tokenizer = "cl100k_base"',
-    'type="password" placeholder="••••••••"',
-    "password.addEventListener('input', e => check(e))",
-    "password: !vault |",
-    ":root { --token-color-1: #a1b2c3d4 }",
-    "secret = hashlib.sha256(data).hexdigest()",
-    "csrf_token: Fj39dKq82mXz01LwPq",
-    "token: 'deadbeefdeadbeefdeadbeefdeadbeef'",
-    "accessKey: 'abc123abc123abc123abc123'",
-    "password: '********'",
-    "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
-    "api_key=sk-...  # from the dashboard",
-    "pwd: /home/ann/projects/cofio2",
-    "cd $OLDPWD && pwd",
-    "PASS: test_search_3 (0.21s)",
-    "--- PASS: TestA1B2c3D4e5F6 (0.00s)",
-    f"commit {SHA}",
-    f"Merge {SHA[:12]} into main",
-    f"image: nginx@sha256:{DIGEST}",
-    f'"integrity": "{INTEGRITY}"',
-    f"id: {UUID}",
-    f"record {ULID} was moved",
-    f'etag: W/"{SHA}"',
-    f"{DIGEST}  cofio-0.3.tar.gz",
-    f"--hash=sha256:{DIGEST}",
+    "https://hooks.slack.com/services/T00000000/B00000000/" + "X" * 24, "ghp_1234567890abcdefghijklmnopqrstuvwxyz",
+    "AIza is how Google's keys begin", "eyJ is what the base64 of a JSON object starts with", "key-value-store",
+    "npm_config_registry=https://registry.npmjs.org/", "npm_lifecycle_event",
+    "secret_manager_client_for_the_project", "task SKIP 12", "AAAAB3NzaC1yc2EAAAADAQABAAABgQC7",
+    'api_key = os.environ["OPENAI_API_KEY"]', "const token = process.env.GITHUB_TOKEN;",
+    'token := os.Getenv("TOKEN")', "password: ${{ secrets.DB_PASSWORD }}", "password: {{ db_password }}",
+    "PASSWORD=$DB_PASSWORD", "password=%(password)s", "API key stored in .env as OPENAI_API_KEY", "password: str",
+    "password: Optional[str] = None", "def f(token: str = '')", "token = get_token()", "password = input()",
+    "password = getpass.getpass('Password: ')", "token = self._token_v2", "if password == 'Correct-Horse-7!':",
+    "if (token !== expectedToken1) return;", "private_key: ed25519.Ed25519PrivateKey",
+    "the password is rotated weekly", "The token is refreshed every 3600s.",
+    "password must have 8 characters, 1 digit", "password = 'changeme'", 'password="password123"',
+    "api_key: your-api-key-here", "API_KEY=<your api key>", "SECRET_KEY=insert-a-long-random-value",
+    "secret: projects/1/secrets/db/versions/latest", "token: vault:kv/data/ci#token",
+    "password_hash = '$2b$12$KIXQ4S1u8e9Z0m7bQ3x5UeO'", f"token_id: {UUID}", f"api_key: {UUID}", f"token: {ULID}",
+    "secretName: db-credentials-v2", "secret: my-app-tls-2024", "max_tokens: 4096",
+    "next_page_token=CAoQAhoKMTIzNDU2Nzg5MA", "passwordFile: /run/secrets/db_password",
+    "token_url = 'https://auth.corp/oauth2/v1/token'", "cache_key = 'user:42:v3'", "primary_key=True, unique=True",
+    "keyboard: qwerty-us-104", "bypass=Fj39dKq82mXz01Lw", 'tokenizer = "cl100k_base"',
+    'type="password" placeholder="••••••••"', "password.addEventListener('input', e => check(e))",
+    "password: !vault |", ":root { --token-color-1: #a1b2c3d4 }", "secret = hashlib.sha256(data).hexdigest()",
+    "csrf_token: Fj39dKq82mXz01LwPq", "token: 'deadbeefdeadbeefdeadbeefdeadbeef'",
+    "accessKey: 'abc123abc123abc123abc123'", "password: '********'",
+    "aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", "api_key=sk-...  # from the dashboard",
+    "pwd: /home/ann/projects/cofio2", "cd $OLDPWD && pwd", "PASS: test_search_3 (0.21s)",
+    "--- PASS: TestA1B2c3D4e5F6 (0.00s)", f"commit {SHA}", f"Merge {SHA[:12]} into main",
+    f"image: nginx@sha256:{DIGEST}", f'"integrity": "{INTEGRITY}"', f"id: {UUID}", f"record {ULID} was moved",
+    f'etag: W/"{SHA}"', f"{DIGEST}  cofio-0.3.tar.gz", f"--hash=sha256:{DIGEST}",
     f"index {SHA[:9]}..{SHA[9:18]} 100644",
     "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
     "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ9x2Qm1e7Vb3Zk8Lr5Ts0Uw4Yp6Na ann@laptop",
     "trace_id=4bf92f3577b34da6a3ce929d0e0e4736",
     "2026-03-01T12:00:00Z INFO [req-8f14e45f] token refreshed for user 42 in 31ms",
-    "ETag: 33a64df551425fcc55e4d42a148795d9",
-    "SELECT token, secret FROM sessions WHERE user_id = $1",
-    "func NewClient(apiKey string) *Client {",
-    "pub token: String,",
+    "ETag: 33a64df551425fcc55e4d42a148795d9", "SELECT token, secret FROM sessions WHERE user_id = $1",
+    "func NewClient(apiKey string) *Client {", "pub token: String,",
     "- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef: {name: db, key: password}",
-    "+    password = request.form['password']",
-    "const { password, ...rest } = user;",
-    "export TOKEN=$(gcloud auth print-access-token)",
-    'curl -u "$USER:$PASS" https://a.b',
+    "+    password = request.form['password']", "const { password, ...rest } = user;",
+    "export TOKEN=$(gcloud auth print-access-token)", 'curl -u "$USER:$PASS" https://a.b',
     "Ann keeps the API keys in 1Password, vault Platform, item cofio-prod.",
-    "Rotate the signing key: see runbook RB-1042.",
-    "We chose JWTs (RS256) over opaque tokens: see ADR-0017.",
-    "The secret: start small, measure, and never stop.",
-    'password = "" # read from stdin',
-    "auth: { type: 'bearer', token: '{{token}}' }",
-    "#define TOKEN_LENGTH 32",
-    "token=abcdefghijklmnopqrstuvwxyz123456",
-    "api_key='1234567890abcdef1234567890abcdef'",
-    "mov eax, [ebp+token]",
-    "postgres://svc7Ann:svc7Ann@db/app",
-    "connect(password=cfg.user2Name, retries=3)",
-    "secretary: Fj39dKq82mXz01LwPq",
-    "the token Fj39dKq82mXz01LwPq is a page of results",
-    "check_token(a1B2c3D4e5F6g7H8, strict)",
-    "if secret > a1B2c3D4e5F6g7H8:",
-    "password: 'MySecretPassword-12'",
-    "token = t1.r2.s3.u4.w5.x6[0]",
-    "v10.abc123.Fj39dKq82mXz01LwPqZx73VbNm5",
-    "Basic " + b64encode(b"\xfe\xff7:Xk93jLq2").decode(),
-    "token: a1a1b1b1a1b1a1a1b1",
-    "openssl rand -hex 32 > secret.key",
-    "token=btnSubmit2Form3Wrapper4",
-    "token: TS2304ErrorCannotFindName42",
-    "token = ES2022ModuleResolverHost3",
-    '{"token": "run-2024-06-01-A7b"}',
-    "token: 20240601T123005Z-batch7",
-    "ENV GPG_KEY A035C8C19219BA821ECEA86B64E628F8D684696D",
-    f"CACHE_KEY={SHA}",
-    f"CORRELATION_TOKEN={UUID}",
-    "STRIPE_PUBLISHABLE_KEY=pk_test_TYooMQauvdEDq54NiTphI7jx",
-    "FEATURE_KEY: newCheckout2024Flow",
-    "DONKEY=Fj39dKq82mXz01LwPq",
-    "| password | string | Base64-encoded, at least 12 characters |",
-    "| `GITHUB_TOKEN` | `${{ secrets.GITHUB_TOKEN }}` |",
-    "cat password | Fj39dKq82mXz01LwPq",
-    "The password is base64-encoded before it is sent.",
-    "The password is SHA256-hashed with a salt.",
-    "The password is case-insensitive.",
-    "password: Pbkdf2Sha256",
-    "Password: VARCHAR255",
-    "The API key for staging is in 1Password.",
-    "the token for the user is invalid",
-    "for token in tokens: process_each2(x)",
-    "POSTGRES_PASSWORD=mysecretpassword",
-    "PASSWORD=changeme123",
-    "postgres://app:correcthorsebatterystaple@db/app",
-    "amqp://rabbitmq:rabbitmqpwd@mq",
-    "postgres://app:asdfghjkl@db/app",
-    "curl -u user:password https://api.corp/x",
-    "curl --user admin:admin http://localhost",
-    "docker run -u node:node2 image",
-    "docker run --name db -p3306:3306 mysql:8 -p",
-    "mysql -u root -p app_production",
-    "sshpass -p $PASS ssh ann@box",
-    "machine api.corp login ann password <token>",
-    "- name: DB_PASSWORD\n  value: $(DB_PASSWORD)",
-    "cofio_export_2024_06_01.jsonl",
-    "fo1_forecast_horizon_one_of_the_year_2024_and_beyond",
-    "tskey-auth-...",
-    "def test_wrong_password(client): client.login('ann', 'nope')",
-    "the password is too short",
-    "password reset works",
-    "The password is case sensitive.",
-    "The password is eight characters long.",
-    "The password is plain text everywhere.",
-    "Her password was never found again.",
-    "the passphrase is written down somewhere safe",
-    "the password for the guests is on the fridge",
-    "Your password is about to expire soon.",
-    "The password is stored salted, hashed and peppered.",
-    "passwords: use long random strings",
-    "password is utf8, then base64",
-    "the password is admin123",
-    "The password is sha256, then hex.",
-    "run passwd Administrator as root",
-    "edit /etc/passwd and /etc/shadow",
-    "passwd: all authentication tokens updated successfully",
-    "the password field Username2Password is hidden",
-    "password=secret",
-    "PASSWORD=secret",
-    "connect(password=secret, user=name)",
+    "Rotate the signing key: see runbook RB-1042.", "We chose JWTs (RS256) over opaque tokens: see ADR-0017.",
+    "The secret: start small, measure, and never stop.", 'password = "" # read from stdin',
+    "auth: { type: 'bearer', token: '{{token}}' }", "#define TOKEN_LENGTH 32",
+    "token=abcdefghijklmnopqrstuvwxyz123456", "api_key='1234567890abcdef1234567890abcdef'", "mov eax, [ebp+token]",
+    "postgres://svc7Ann:svc7Ann@db/app", "connect(password=cfg.user2Name, retries=3)",
+    "secretary: Fj39dKq82mXz01LwPq", "the token Fj39dKq82mXz01LwPq is a page of results",
+    "check_token(a1B2c3D4e5F6g7H8, strict)", "if secret > a1B2c3D4e5F6g7H8:", "password: 'MySecretPassword-12'",
+    "token = t1.r2.s3.u4.w5.x6[0]", "v10.abc123.Fj39dKq82mXz01LwPqZx73VbNm5",
+    "Basic " + b64encode(b"\xfe\xff7:Xk93jLq2").decode(), "token: a1a1b1b1a1b1a1a1b1",
+    "openssl rand -hex 32 > secret.key", "token=btnSubmit2Form3Wrapper4", "token: TS2304ErrorCannotFindName42",
+    "token = ES2022ModuleResolverHost3", '{"token": "run-2024-06-01-A7b"}', "token: 20240601T123005Z-batch7",
+    "ENV GPG_KEY A035C8C19219BA821ECEA86B64E628F8D684696D", f"CACHE_KEY={SHA}", f"CORRELATION_TOKEN={UUID}",
+    "STRIPE_PUBLISHABLE_KEY=pk_test_TYooMQauvdEDq54NiTphI7jx", "FEATURE_KEY: newCheckout2024Flow",
+    "DONKEY=Fj39dKq82mXz01LwPq", "| password | string | Base64-encoded, at least 12 characters |",
+    "| `GITHUB_TOKEN` | `${{ secrets.GITHUB_TOKEN }}` |", "cat password | Fj39dKq82mXz01LwPq",
+    "The password is base64-encoded before it is sent.", "The password is SHA256-hashed with a salt.",
+    "The password is case-insensitive.", "password: Pbkdf2Sha256", "Password: VARCHAR255",
+    "The API key for staging is in 1Password.", "the token for the user is invalid",
+    "for token in tokens: process_each2(x)", "POSTGRES_PASSWORD=mysecretpassword", "PASSWORD=changeme123",
+    "postgres://app:correcthorsebatterystaple@db/app", "amqp://rabbitmq:rabbitmqpwd@mq",
+    "postgres://app:asdfghjkl@db/app", "curl -u user:password https://api.corp/x",
+    "curl --user admin:admin http://localhost", "docker run -u node:node2 image",
+    "docker run --name db -p3306:3306 mysql:8 -p", "mysql -u root -p app_production", "sshpass -p $PASS ssh ann@box",
+    "machine api.corp login ann password <token>", "- name: DB_PASSWORD\n  value: $(DB_PASSWORD)",
+    "cofio_export_2024_06_01.jsonl", "fo1_forecast_horizon_one_of_the_year_2024_and_beyond", "tskey-auth-...",
+    "def test_wrong_password(client): client.login('ann', 'nope')", "the password is too short",
+    "password reset works", "The password is case sensitive.", "The password is eight characters long.",
+    "The password is plain text everywhere.", "Her password was never found again.",
+    "the passphrase is written down somewhere safe", "the password for the guests is on the fridge",
+    "Your password is about to expire soon.", "The password is stored salted, hashed and peppered.",
+    "passwords: use long random strings", "password is utf8, then base64", "the password is admin123",
+    "The password is sha256, then hex.", "run passwd Administrator as root", "edit /etc/passwd and /etc/shadow",
+    "passwd: all authentication tokens updated successfully", "the password field Username2Password is hidden",
+    "password=secret", "PASSWORD=secret", "connect(password=secret, user=name)",
     "The seed phrase is kept with the lawyer, who holds the other papers, too.",
     "A seed phrase is twelve words that open the wallet for whoever has them.",
     "seed phrase generation takes twelve words from the list",
     "the recovery phrase: write it down, never photograph it, and keep two copies in two places far apart",
     "the mnemonic is a way to learn lists by heart when their order matters more than what they say",
-    "Authorization: Basic auth is used here",
-    "Authorization: Basic dXNlcjpwYXNz",
-    "Authorization: Basic <base64 of user:password>",
-    "sk_live_" + string.ascii_lowercase[:24],
-    "ghp_" + string.ascii_lowercase + string.digits,
-    "https://user:pass123@host/path",
-    "https://ann:@git.corp/a",
+    "Authorization: Basic auth is used here", "Authorization: Basic dXNlcjpwYXNz",
+    "Authorization: Basic <base64 of user:password>", "sk_live_" + string.ascii_lowercase[:24],
+    "ghp_" + string.ascii_lowercase + string.digits, "https://user:pass123@host/path", "https://ann:@git.corp/a",
     "com.acme.payments.Retry.handler.onFailureOfTheSecondAttempt",
     "\U0001f469\u200d\U0001f469\u200d\U0001f467 password reset works \ufe0f",
-    "le mot de passe\u00a0: trop court\u00a0!",
-    "\uff21\uff2b\uff29\uff21 is a full-width word",
+    "le mot de passe\u00a0: trop court\u00a0!", "\uff21\uff2b\uff29\uff21 is a full-width word",
     "\u202eoverridden\u202c token",
-]
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", LET_THROUGH)
-def test_what_is_no_secret_is_let_through(text: str) -> None:
-    assert find_secret(text) is None
-
-
-@pytest.mark.parametrize(
-    "label", ["CERTIFICATE", "PUBLIC KEY", "RSA PUBLIC KEY", "PGP PUBLIC KEY BLOCK", "PGP MESSAGE"]
-)
-def test_public_keys_and_certificates_are_let_through(label: str) -> None:
-    assert find_secret(pem(label, body_of(1))) is None
-
-
-def test_a_private_key_without_its_body_is_let_through() -> None:
-    head = "-----BEGIN " + "RSA PRIVATE KEY-----"
-    assert find_secret(f"if {head!r} in text: raise Leak()") is None
-    assert find_secret(f"{head}\nMIIE...\n-----END RSA PRIVATE KEY-----\n" + pem("CERTIFICATE", body_of(1))) is None
-
-
-def test_three_parts_are_no_token_unless_the_first_names_an_algorithm() -> None:
-    assert find_secret(jwt(body_of(1), header='{"kind":"cursor","page":3}')) is None
-
-
-def test_all_that_is_let_through_is_let_through_together() -> None:
+def test_what_is_no_secret_is_let_through() -> None:
+    assert [text for text in LET_THROUGH if find_secret(text) is not None] == []
     assert find_secret("\n".join(LET_THROUGH)) is None
+    for label in ("CERTIFICATE", "PUBLIC KEY", "RSA PUBLIC KEY", "PGP PUBLIC KEY BLOCK", "PGP MESSAGE"):
+        assert find_secret(pem(label, body_of(1))) is None, label
+    head = "-----BEGIN " + "RSA PRIVATE KEY-----"
+    assert find_secret(f"if {head!r} in text: raise Leak()") is None, "a key without its body"
+    assert find_secret(f"{head}\nMIIE...\n-----END RSA PRIVATE KEY-----\n" + pem("CERTIFICATE", body_of(1))) is None
+    assert find_secret(jwt(body_of(1), header='{"kind":"cursor","page":3}')) is None, "no algorithm is named"
 
 
 def chunks(text: str) -> Iterator[str]:
@@ -703,11 +566,8 @@ def test_any_text_is_read_to_its_end(text: str) -> None:
 
 def test_a_letter_that_grows_in_lower_case_does_not_move_what_is_found() -> None:
     assert find_secret("İ" * 40 + f"\npassword = '{PASSWORD}'") == Secret(what="a password", line=2)
-    assert find_secret("\ud800 " + f"password = '{PASSWORD}'") == Secret(what="a password", line=1)
-
-
-def test_what_is_found_does_not_carry_the_secret() -> None:
-    found = find_secret(f"password = '{PASSWORD}'")
+    found = find_secret("\ud800 " + f"password = '{PASSWORD}'")
+    assert found == Secret(what="a password", line=1)
     assert PASSWORD not in repr(found)
 
 
@@ -733,21 +593,19 @@ def test_a_secret_in_json_is_found(value: Json, what: str, line: int) -> None:
     assert find_in_json(value) == Secret(what=what, line=line)
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        None, 7, True, "", [], {}, {"password": None, "token": 12345678901234567890}, {"password": "hunter"},
-        {"password": "the one that Ann wrote down in 2024!"}, {"password": "${DB_PASSWORD}"}, {"token": UUID},
-        {"password_hint": PASSWORD}, {"key": body_of(1)(WORD, 32)}, {"sha": DIGEST}, {"tokens": 4096},
-        {"type": "string", "format": "password", "example": "changeme"},
-        ["password", PASSWORD], {"secretName": "a-1-B-2-c"},
-        {"api_key": "a\nb"}, {"token": "run-2024-06-01-A7b"}, {"token": "thread-2024-06-01T12:30:05-A7b9"},
-        {"token": "btnSubmit2Form3Wrapper4"}, {"name": "DB_PASSWORD", "value": "${DB_PASSWORD}"},
-        {"name": 7, "value": "a"},
-    ],
-)  # fmt: skip
-def test_json_without_secrets_is_let_through(value: Json) -> None:
-    assert find_in_json(value) is None
+CLEAN: list[Json] = [
+    None, 7, True, "", [], {}, {"password": None, "token": 12345678901234567890}, {"password": "hunter"},
+    {"password": "the one that Ann wrote down in 2024!"}, {"password": "${DB_PASSWORD}"}, {"token": UUID},
+    {"password_hint": PASSWORD}, {"key": body_of(1)(WORD, 32)}, {"sha": DIGEST}, {"tokens": 4096},
+    {"type": "string", "format": "password", "example": "changeme"}, ["password", PASSWORD],
+    {"secretName": "a-1-B-2-c"}, {"api_key": "a\nb"}, {"token": "run-2024-06-01-A7b"},
+    {"token": "thread-2024-06-01T12:30:05-A7b9"}, {"token": "btnSubmit2Form3Wrapper4"},
+    {"name": "DB_PASSWORD", "value": "${DB_PASSWORD}"}, {"name": 7, "value": "a"},
+]  # fmt: skip
+
+
+def test_json_without_secrets_is_let_through() -> None:
+    assert [value for value in CLEAN if find_in_json(value) is not None] == []
 
 
 def test_json_as_deep_as_it_comes_is_read_to_its_end() -> None:
@@ -757,18 +615,6 @@ def test_json_as_deep_as_it_comes_is_read_to_its_end() -> None:
     assert find_in_json(value) == Secret(what="a password", line=1)
     while isinstance(value, list):  # taken apart from the outside: freeing it at once would recurse as deep
         value = value[0]
-
-
-@pytest.mark.parametrize("name", FOUND)
-def test_a_secret_is_masked_and_all_else_stays(name: str) -> None:
-    what, make = FOUND[name]
-    secret = make(body_of(7))
-    masked = mask_secrets(f"First.\n{secret}\nLast.")
-    assert masked.startswith("First.\n")
-    assert masked.endswith("\nLast.")
-    assert f"[secret removed: {what.partition(' ')[2]}]" in masked
-    assert find_secret(masked) is None
-    assert not [part for part in re.findall(r"[A-Za-z0-9+/]{24,}", secret) if re.search(r"\d", part) and part in masked]
 
 
 @given(before=prose, names=st.lists(st.sampled_from(sorted(FOUND)), min_size=1, max_size=4))
@@ -860,53 +706,43 @@ FULL = [
 ]  # fmt: skip
 
 
-GROWTH = """
-import sys, time
+SCAN = """
+import sys
 from cofio.secrets.scanner import find_secret, mask_secrets
-
-def mask(piece, size):
-    text = (piece * (size // len(piece) + 1))[:size]
-    started = time.process_time()
-    assert piece.strip() not in mask_secrets(text)
-    return time.process_time() - started
-
-def scan(piece, size):
-    text = (piece * (size // len(piece) + 1))[:size]
-    started = time.process_time()
-    assert find_secret(text) is None, piece
-    return time.process_time() - started
 
 for line in sys.stdin:
     piece, *full = eval(line)
+    text = (piece * (2**18 // len(piece) + 1))[:2**18]
     if full:
-        mask(piece, 2**12)
-        print(repr(piece), mask(piece, 2**14), mask(piece, 2**17), sep="\\t", flush=True)
-        continue
-    size = 2**17
-    scan(piece, 2**12)
-    print(repr(piece), scan(piece, size // 8), scan(piece, size), sep="\\t", flush=True)
+        assert piece.strip() not in mask_secrets(text[:2**17])
+    else:
+        assert find_secret(text) is None, piece
+    print(repr(piece), flush=True)
 """
 
 
+@pytest.mark.usefixtures("process")
 def test_hostile_text_takes_no_longer_than_its_length() -> None:
-    # Eight times the text is eight times the work, or sixty-four times where the work grows with the square. In a
+    # Work that grows with the square of the length takes minutes for each piece: the limit only ends that. In a
     # process of its own, because a pattern that goes wrong does not come back.
     pieces = [*((piece,) for piece in HOSTILE), *((piece, "masked") for piece in FULL)]
     done = subprocess.run(
-        [sys.executable, "-c", GROWTH], input="\n".join(map(repr, pieces)), text=True, capture_output=True, timeout=240
+        [sys.executable, "-c", SCAN], input="\n".join(map(repr, pieces)), text=True, capture_output=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
-    times = [line.split("\t") for line in done.stdout.splitlines()]
-    assert [piece for piece, _, _ in times] == [repr(piece) for piece in (*HOSTILE, *FULL)]
-    assert [each for each in times if float(each[2]) > 30 * float(each[1]) + 0.1] == []
+    assert done.stdout.splitlines() == [repr(piece) for piece in (*HOSTILE, *FULL)]
 
 
-@pytest.mark.parametrize("text", ["https://{}@github.com/a/b", "git clone https://{}@host/a.git", "in /secrets/{}"])
-@pytest.mark.parametrize("prefix", ["ghp_", "glpat-", "sk_live_"])
-def test_a_token_in_an_address_or_a_path_is_found(text: str, prefix: str) -> None:
-    token = prefix + "".join(random.Random(prefix).choices(string.ascii_letters + string.digits, k=36))
-    assert find_secret(text.format(token)) is not None
-    assert token not in mask_secrets(text.format(token))
+def test_a_token_in_an_address_or_a_path_is_found() -> None:
+    for prefix in ("ghp_", "glpat-", "sk_live_"):
+        token = prefix + "".join(random.Random(prefix).choices(string.ascii_letters + string.digits, k=36))
+        for text in (
+            f"https://{token}@github.com/a/b",
+            f"git clone https://{token}@host/a.git",
+            f"in /secrets/{token}",
+        ):
+            assert find_secret(text) is not None, text
+            assert token not in mask_secrets(text)
 
 
 @given(st.lists(st.sampled_from(["plain ", "ghp", "é", "\n", "{}", "word "]), max_size=12))

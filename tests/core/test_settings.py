@@ -15,16 +15,8 @@ from cofio.config.settings import HARMLESS, OTHERS, find_store
 from cofio.config.trust import MARK, mark_made
 
 
-def test_there_are_few_settings() -> None:
-    assert len(fields(Settings)) <= 30
-
-
-def test_without_a_file_or_variables_the_defaults_hold(tmp_path: Path) -> None:
-    assert Settings.load(tmp_path, {}) == Settings()
-    assert Settings.load(tmp_path / "nowhere", {}) == Settings()
-
-
 def test_a_variable_goes_before_the_file_and_the_file_before_the_default(tmp_path: Path) -> None:
+    assert Settings.load(tmp_path / "nowhere", {}) == Settings()
     (tmp_path / "cofio.toml").write_text('fusion = "rrf"\nfloor = 0.5\nbackground = false\n')
     loaded = Settings.load(tmp_path, {"COFIO_FLOOR": "0.25", "COFIO_SYNC": "normal"})
     assert loaded == Settings(fusion="rrf", floor=0.25, background=False, sync="normal")
@@ -53,44 +45,16 @@ def test_every_setting_can_be_a_variable_and_a_line_of_the_file(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("line", "name"),
     [
-        ("florr = 0.5", "florr"),
-        ("store = 'x'", "store"),
-        ("[floor]\nx = 1", "floor"),
-        ("floor = 'high'", "floor"),
-        ("floor = true", "floor"),
-        ("floor = 2", "floor"),
-        ("floor = nan", "floor"),
-        ("floor = -0.1", "floor"),
-        ("embedder = 'word2vec'", "embedder"),
-        ("embedder = 5", "embedder"),
-        ("embedder = 'remote'", "embed_url"),
-        ("sync = 'off'", "sync"),
-        ("timezone = 'Mars/Olympus'", "timezone"),
-        ("timezone = '../../etc/passwd'", "timezone"),
-        ("timezone = ''", "timezone"),
-        ("llm_model = 'm'", "llm_model"),
-        ("llm_base_url = 'http://localhost:1'", "llm_model"),
-        ("fusion = 'best'", "fusion"),
-        ("background = 'maybe'", "background"),
-        ("docs = 'perhaps'", "docs"),
-        ("quiet_after = -1", "quiet_after"),
-        ("llm_wait = -0.1", "llm_wait"),
-        ("llm_wait = 601", "llm_wait"),
-        ("llm_wait = nan", "llm_wait"),
-        ("quiet_after = nan", "quiet_after"),
-        ("quiet_after = 525601", "quiet_after"),
-        ("quiet_after = 'soon'", "quiet_after"),
-        ("port = 70000", "port"),
-        ("port = -1", "port"),
-        ("port = 'http'", "port"),
-        ("port = 80.5", "port"),
-        ("port = true", "port"),
-        ("host = 5", "host"),
-        ("allow_secrets = 'some'", "allow_secrets"),
-        ("background = []", "background"),
-        ("not toml at all", "cofio.toml"),
+        ("florr = 0.5", "florr"), ("store = 'x'", "store"), ("[floor]\nx = 1", "floor"), ("floor = 'high'", "floor"),
+        ("floor = true", "floor"), ("floor = nan", "floor"), ("floor = -0.1", "floor"), ("embedder = 5", "embedder"),
+        ("embedder = 'word2vec'", "embedder"), ("embedder = 'remote'", "embed_url"), ("sync = 'off'", "sync"),
+        ("timezone = '../../etc/passwd'", "timezone"), ("timezone = ''", "timezone"), ("llm_model = 'm'", "llm_model"),
+        ("llm_base_url = 'http://localhost:1'", "llm_model"), ("fusion = 'best'", "fusion"),
+        ("llm_wait = 601", "llm_wait"), ("llm_wait = nan", "llm_wait"), ("quiet_after = 525601", "quiet_after"),
+        ("port = -1", "port"), ("port = 80.5", "port"), ("port = true", "port"), ("host = 5", "host"),
+        ("allow_secrets = 'some'", "allow_secrets"), ("background = []", "background"), ("not toml", "cofio.toml"),
     ],
-)
+)  # fmt: skip
 def test_a_name_or_value_that_is_not_known_is_refused_by_name(tmp_path: Path, line: str, name: str) -> None:
     mark_made(tmp_path)
     (tmp_path / "cofio.toml").write_text(line)
@@ -103,16 +67,10 @@ def test_a_name_or_value_that_is_not_known_is_refused_by_name(tmp_path: Path, li
     ("line", "said"),
     [
         ("vault = off", "line 2: `vault = off` is not TOML; write `vault = false`"),
-        ("vault = yes  # please", "line 2: `vault = yes` is not TOML; write `vault = true`"),
-        ("vault = True", "line 2: `vault = True` is not TOML; write `vault = true`"),
         ("docs = perhaps", "line 2: `docs = perhaps` is not TOML; write `docs = true` or `docs = false`"),
         ("fetch = off", 'line 2: `fetch = off` is not TOML; write `fetch = "off"`'),
-        ("timezone = Europe/Oslo", 'line 2: `timezone = Europe/Oslo` is not TOML; write `timezone = "Europe/Oslo"`'),
         ("embed_key = fake", "line 2 is not TOML: write the value of `embed_key` in quotes"),
         ("floor = high", "line 2 is not TOML (Invalid value): texts stand in quotes"),
-        ("not toml at all", 'texts stand in quotes, as in `embedder = "none"`, and switches are `true` or `false`'),
-        ('timezone = "UTC', "line 2 is not TOML"),
-        ("vault = 'maybe'", "vault: 'maybe' is not true or false"),
         ("timezone = 5", "timezone: 5 is not a text, which stands in quotes"),
         ("timezone = [", "line 2 is not TOML (Invalid value)"),
         (f"port = {'9' * 5000}", "cofio.toml is not TOML (Exceeds the limit"),
@@ -120,6 +78,9 @@ def test_a_name_or_value_that_is_not_known_is_refused_by_name(tmp_path: Path, li
     ],
 )
 def test_a_broken_file_is_told_by_its_line_with_what_to_write(tmp_path: Path, line: str, said: str) -> None:
+    (tmp_path / "cofio.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(Invalid, match="is not text in UTF-8"):
+        Settings.load(tmp_path, {})
     (tmp_path / "cofio.toml").write_text(f"# mine\n{line}\n")
     with pytest.raises(Invalid) as caught:
         Settings.load(tmp_path, {})
@@ -203,19 +164,10 @@ def test_a_key_is_never_given_to_an_address_from_a_stores_file_unless_it_stands_
     assert caplog.text.count("is not sent") == (2 if whose == "variable" else 1)
 
 
-def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "cofio.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(Invalid) as caught:
-        Settings.load(tmp_path, {})
-    assert str(caught.value) == f"{tmp_path / 'cofio.toml'} is not text in UTF-8: write it anew"
-
-
 @pytest.mark.parametrize(
     ("line", "said"),
     [
         ("vault = 'maybe'", "vault: 'maybe' is not true or false"),
-        ("fetch_model = 'maybe'", "fetch_model: 'maybe' is not true or false"),
-        ("floor = 2", "floor: 2.0 is not a number from 0 to 1"),
         ("port = 70000", "port: 70000 is not a port; use 1 to 65535, or 0 for one that is free"),
         ("timezone = 'Mars/Olympus'", "timezone: 'Mars/Olympus' is not known; use a name such as Europe/Oslo"),
         ("quiet_after = -1", "quiet_after: -1.0 is not a number of minutes from 0 (never) to 525,600"),
@@ -241,23 +193,17 @@ def test_a_value_that_is_refused_is_told_with_where_it_stands(
         assert str(caught.value) == f"{said} ({variable})"
 
 
-@pytest.mark.parametrize(
-    ("written", "value"), [("1", True), ("TRUE", True), ("yes", True), ("0", False), ("Off", False)]
-)
-def test_a_truth_can_be_written_in_several_ways(tmp_path: Path, written: str, value: bool) -> None:
-    assert Settings.load(tmp_path, {"COFIO_BACKGROUND": written}).background is value
-
-
-@pytest.mark.parametrize(("name", "value"), [("COFIO_FLOOR", "high"), ("COFIO_FLOOR", ""), ("COFIO_BACKGROUND", "2")])
-def test_a_variable_that_makes_no_sense_is_refused(tmp_path: Path, name: str, value: str) -> None:
-    with pytest.raises(Invalid):
-        Settings.load(tmp_path, {name: value})
-
-
-def test_the_process_environment_is_what_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_variable_of_the_process_counts_and_one_that_makes_no_sense_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COFIO_FLOOR", "0.75")
     monkeypatch.setenv("COFIO_NO_SUCH_SETTING", "ignored")
     assert Settings.load(tmp_path).floor == 0.75
+    for written, value in (("1", True), ("TRUE", True), ("yes", True), ("0", False), ("Off", False)):
+        assert Settings.load(tmp_path, {"COFIO_BACKGROUND": written}).background is value
+    for name, wrong in (("COFIO_FLOOR", "high"), ("COFIO_FLOOR", ""), ("COFIO_BACKGROUND", "2")):
+        with pytest.raises(Invalid):
+            Settings.load(tmp_path, {name: wrong})
 
 
 def test_models_are_kept_where_they_are_told_or_in_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -281,29 +227,25 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_the_store_is_the_one_that_is_asked_for(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COFIO_STORE", "elsewhere")
-    (here / ".cofio").mkdir()
-    assert find_store("given").folder == Path("given")
-    assert find_store(Path("given")).folder == Path("given")
-    assert find_store("~/given").folder == here.parents[1] / "given"
-
-
-def test_else_the_one_that_the_variable_names(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (here / ".cofio").mkdir()
-    monkeypatch.setenv("COFIO_STORE", "~/named")
-    assert find_store().folder == here.parents[1] / "named"
-    monkeypatch.setenv("COFIO_STORE", "")
-    assert find_store().folder == here / ".cofio"
-
-
-def test_else_the_nearest_one_upwards(here: Path) -> None:
+def test_the_store_is_the_one_that_is_named_or_else_the_nearest_upwards(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (here.parent / ".cofio").mkdir()
     assert find_store().folder == here.parent / ".cofio"
     (here / ".cofio").write_text("a file is no store")
     assert find_store().folder == here.parent / ".cofio"
+    monkeypatch.setenv("COFIO_STORE", "~/named")
+    assert find_store().folder == here.parents[1] / "named"
+    assert find_store("given").folder == find_store(Path("given")).folder == Path("given")
+    assert find_store("~/given").folder == here.parents[1] / "given"
+    monkeypatch.setenv("COFIO_STORE", "")
+    assert find_store().folder == here.parent / ".cofio"
+    for asked in ("", "mysql://host/db"):
+        with pytest.raises(Invalid, match="store"):
+            find_store(asked)
 
 
+@pytest.mark.usefixtures("process")
 def test_a_link_of_the_users_own_is_a_store(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (here.parent / "other").mkdir()
     (here.parent / ".cofio").symlink_to("other")
@@ -322,6 +264,7 @@ def test_a_link_that_leads_nowhere_is_not_passed_over(here: Path) -> None:
 
 
 @pytest.mark.parametrize("can_tell", [True, False])
+@pytest.mark.usefixtures("process")
 def test_a_link_that_the_project_brings_is_no_store_unless_it_is_named(
     here: Path, monkeypatch: pytest.MonkeyPatch, can_tell: bool
 ) -> None:
@@ -341,20 +284,14 @@ def test_a_link_that_the_project_brings_is_no_store_unless_it_is_named(
         assert (here.parent / "other" / "memory.db").is_file()
 
 
-def test_a_link_in_the_home_folder_is_the_users(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = here.parents[1]
-    (home / "other").mkdir()
-    (home / ".cofio").symlink_to("other")
-    (home / ".hg").mkdir()
-    monkeypatch.chdir(home)
-    assert find_store().folder == home / ".cofio"
-
-
+@pytest.mark.parametrize("linked", [False, True])
 def test_a_memory_of_the_home_folder_is_not_that_of_the_projects_in_it(
-    here: Path, monkeypatch: pytest.MonkeyPatch
+    here: Path, monkeypatch: pytest.MonkeyPatch, linked: bool
 ) -> None:
     home = here.parents[1]
-    (home / ".cofio").mkdir()
+    (home / ".hg").mkdir()
+    (home / "other").mkdir()
+    (home / ".cofio").symlink_to("other") if linked else (home / ".cofio").mkdir()
     assert find_store().folder == here / ".cofio"
     assert find_store(start=home).folder == home / ".cofio"
     monkeypatch.chdir(home)
@@ -373,27 +310,16 @@ def test_a_project_does_not_look_above_itself(here: Path, mark: str) -> None:
     assert find_store(start=project / "src").folder == project / ".cofio"
 
 
-def test_else_a_new_one_here(here: Path) -> None:
+def test_a_new_store_is_made_here_and_is_private_to_its_user(here: Path) -> None:
     assert find_store().folder == here / ".cofio"
     assert not (here / ".cofio").exists()
     with Engine.open(settings=Settings(background=False, embedder="none")) as memory:
         memory.write(Scope("demo"), text="hello")
+        memory.settle()
+        for path in (here / ".cofio", *(here / ".cofio").iterdir()):
+            assert path.stat().st_mode & 0o077 == 0 or path.name in (MARK, ".gitignore"), path
     assert (here / ".cofio" / "memory.db").is_file()
     assert (here / ".cofio" / ".gitignore").read_text() == "*\n"
-
-
-@pytest.mark.parametrize("asked", ["", "mysql://host/db", "redis://x"])
-def test_a_store_that_cannot_be_is_refused(here: Path, asked: str) -> None:
-    with pytest.raises(Invalid, match="store"):
-        find_store(asked)
-
-
-def test_a_store_is_private_to_its_user(here: Path) -> None:
-    with Engine.open("store", settings=Settings(background=False, embedder="none")) as memory:
-        memory.write(Scope("demo"), text="hello")
-        memory.settle()
-        for path in (here / "store", *(here / "store").iterdir()):
-            assert path.stat().st_mode & 0o077 == 0 or path.name == MARK, path
 
 
 def test_a_file_in_place_of_a_store_is_refused(here: Path) -> None:

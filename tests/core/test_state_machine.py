@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 import pytest
-from hypothesis import HealthCheck, assume, settings
+from hypothesis import assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -409,7 +409,5 @@ class Memories(RuleBasedStateMachine):
 def test_two_engines_on_one_store_agree_with_a_plain_dict(stores: Stores) -> None:
     run_state_machine_as_test(
         type("Memories", (Memories,), {"stores": stores}),
-        settings=settings(
-            max_examples=stores.scale(40), stateful_step_count=50, suppress_health_check=list(HealthCheck)
-        ),
+        settings=settings(max_examples=stores.scale(40), stateful_step_count=50),
     )

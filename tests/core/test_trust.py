@@ -17,6 +17,8 @@ from cofio.config.settings import read_claims
 from cofio.config.trust import MARK, is_trusted, is_versioned, mark_trusted, revoke
 from cofio.doors.web.tokens import Tokens
 
+pytestmark = pytest.mark.usefixtures("process")
+
 RESTRICTED = "fetch = 'example.org'\n"
 QUIET = Settings(background=False, embedder="none")
 
@@ -73,15 +75,8 @@ def test_the_settings_of_a_store_that_was_made_here_count(tmp_path: Path, config
     assert [file.name for file in config.iterdir()] == ["trust.key"]
     assert (config / "trust.key").stat().st_mode & 0o077 == 0
     assert (config / "trust.key").stat().st_size == 32
-
-
-def test_so_do_those_of_a_folder_that_was_made_for_a_token(tmp_path: Path) -> None:
-    Tokens(tmp_path / "store").add("laptop")
-    assert counts(make(tmp_path / "store"))
-
-
-def test_trust_takes_nothing_from_a_store_that_was_made_here(tmp_path: Path) -> None:
-    store = make(tmp_path / "store")
+    Tokens(tmp_path / "for-a-token").add("laptop")
+    store = make(tmp_path / "for-a-token")
     mark_trusted(store, read_claims(store))
     assert counts(store), "what the user writes later counts as before"
 
@@ -133,33 +128,22 @@ def test_what_is_of_no_use_without_what_is_ignored_is_ignored_too(
         Settings.load(store, {name: value for name, value in variables.items() if "URL" not in name} or variables)
 
 
-def test_what_works_without_what_is_ignored_counts(tmp_path: Path) -> None:
+def test_what_works_without_what_is_ignored_counts(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, config: Path
+) -> None:
     store = bring(tmp_path / "store")
-    (store / "cofio.toml").write_text("llm_base_url = 'http://evil.invalid'\nembed_url = 'http://evil.invalid'")
+    file = store / "cofio.toml"
+    file.write_text("embedder = 'none'\nfetch_model = false")
+    assert (Settings.load(store, {}).embedder, Settings.load(store, {}).fetch_model) == ("none", False)
+    assert caplog.messages == [], "neither sends or fetches anything"
+    file.write_text("llm_base_url = 'http://evil.invalid'\nembed_url = 'http://evil.invalid'")
     loaded = Settings.load(
         store, {"COFIO_LLM_MODEL": "m", "COFIO_LLM_BASE_URL": "http://127.0.0.1:1", "COFIO_EMBEDDER": "hashed"}
     )
     assert (loaded.llm_model, loaded.llm_base_url, loaded.embedder) == ("m", "http://127.0.0.1:1", "hashed")
-
-
-def test_any_store_may_choose_an_embedder_that_sends_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    store = bring(tmp_path / "store")
-    (store / "cofio.toml").write_text("embedder = 'none'")
-    assert Settings.load(store, {}).embedder == "none"
-    assert caplog.messages == []
-
-
-def test_any_store_may_keep_the_model_from_being_fetched_and_none_may_have_it_fetched(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = bring(tmp_path / "store")
-    (store / "cofio.toml").write_text("fetch_model = false")
-    assert not Settings.load(store, {}).fetch_model
-    assert caplog.messages == []
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    (tmp_path / "config" / "cofio").mkdir(parents=True)
-    (tmp_path / "config" / "cofio" / "cofio.toml").write_text("fetch_model = false")
-    (store / "cofio.toml").write_text("fetch_model = true")
+    config.mkdir(parents=True)
+    (config / "cofio.toml").write_text("fetch_model = false")
+    file.write_text("fetch_model = true")
     assert not Settings.load(store, {}).fetch_model
     assert "fetch_model" in caplog.text
 
@@ -218,17 +202,7 @@ def test_a_link_to_what_git_brings_has_to_be_trusted(project: Path) -> None:
     assert Settings.load(store, {}).fetch == "example.org"
 
 
-def test_what_is_revoked_counts_no_more(tmp_path: Path) -> None:
-    store = make(tmp_path / "store")
-    assert counts(store)
-    assert revoke(store)
-    assert not counts(store)
-    assert not revoke(store)
-    make(store)
-    assert not counts(store)
-
-
-def test_a_store_that_was_moved_or_copied_has_to_be_trusted_again(tmp_path: Path) -> None:
+def test_a_store_that_was_moved_copied_or_revoked_has_to_be_trusted_again(tmp_path: Path) -> None:
     store = make(tmp_path / "store")
     shutil.copytree(store, tmp_path / "copy")
     assert not counts(tmp_path / "copy")
@@ -238,6 +212,9 @@ def test_a_store_that_was_moved_or_copied_has_to_be_trusted_again(tmp_path: Path
     assert not counts(tmp_path / "moved")
     mark_trusted(tmp_path / "moved", read_claims(tmp_path / "moved"))
     assert counts(tmp_path / "moved")
+    assert revoke(tmp_path / "moved")
+    assert not counts(make(tmp_path / "moved"))
+    assert not revoke(tmp_path / "moved")
 
 
 def test_a_backup_does_not_make_others_settings_the_users_own(tmp_path: Path) -> None:
@@ -249,22 +226,14 @@ def test_a_backup_does_not_make_others_settings_the_users_own(tmp_path: Path) ->
     assert not counts(make(tmp_path / "copy"))
 
 
-def test_another_users_mark_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = make(tmp_path / "store")
-    (store / "cofio.toml").write_text(RESTRICTED)
-    mark_trusted(store, read_claims(store))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "another"))
-    assert not trusts(store), "this user has no key yet"
-    make(tmp_path / "own")
-    assert not trusts(store)
-
-
 def test_users_of_one_store_have_a_mark_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = make(tmp_path / "store")
     (store / "cofio.toml").write_text(RESTRICTED)
     users = [str(tmp_path / name) for name in ("config", "second", "third")]
     for user in users[1:]:
         monkeypatch.setenv("XDG_CONFIG_HOME", user)
+        assert not trusts(store), "this user has no key yet"
+        make(tmp_path / "own")
         assert not trusts(store)
         mark_trusted(store, read_claims(store))
     assert (store / MARK).stat().st_mode & 0o777 == 0o644, "each reads their own"
@@ -305,7 +274,9 @@ def test_a_forged_mark_is_none(tmp_path: Path, mark: bytes) -> None:
     assert not counts(store)
 
 
-def test_a_file_that_git_brings_into_a_store_that_was_made_here_has_to_be_trusted(project: Path) -> None:
+@pytest.mark.parametrize("beside", ["src", ".jj"])
+def test_a_file_that_git_brings_into_a_store_that_was_made_here_has_to_be_trusted(project: Path, beside: str) -> None:
+    (project / beside).mkdir()
     store = make(project / ".cofio")
     assert counts(store), "the user's own, which git does not know of"
     git(project, "add", "-f", ".cofio/cofio.toml")
@@ -316,12 +287,12 @@ def test_a_file_that_git_brings_into_a_store_that_was_made_here_has_to_be_truste
     assert Settings.load(store, {}).fetch == "off"
 
 
-@pytest.mark.parametrize("name", [":(glob)x", "-z", "[a]", "ü"])
-def test_no_name_of_a_folder_misleads(project: Path, name: str) -> None:
-    store = make(project / name / ".cofio")
-    assert counts(store)
-    git(project, "add", "-f", f"./{name}/.cofio/cofio.toml")
-    assert not counts(store)
+def test_no_name_of_a_folder_misleads(project: Path) -> None:
+    for name in (":(glob)x", "-z", "[a]", "ü"):
+        store = make(project / name / ".cofio")
+        assert counts(store)
+        git(project, "add", "-f", f"./{name}/.cofio/cofio.toml")
+        assert not counts(store)
 
 
 @pytest.mark.parametrize("name", ["prompts/case.md", "vault", MARK])
@@ -330,17 +301,10 @@ def test_so_has_whatever_else_git_brings_that_counts(project: Path, name: str) -
     (store / "prompts").mkdir()
     (store / "prompts" / "case.md").write_text("Tell it.\n---\n{{run}}")
     (store / "vault").symlink_to(project)
-    assert trusts(store)
+    git(project, "add", "-f", ".cofio/memory.db")
+    assert trusts(store), "what else git keeps does not matter"
     git(project, "add", "-f", f".cofio/{name}")
     assert not trusts(store)
-
-
-def test_what_git_keeps_of_other_files_does_not_matter(project: Path) -> None:
-    store = make(project / ".cofio")
-    (store / "vault").mkdir()
-    (store / "vault" / "user.md").write_text("mine")
-    git(project, "add", "-f", ".cofio/vault/user.md", ".cofio/memory.db")
-    assert counts(store)
 
 
 def test_names_that_differ_in_capitals_alone_are_the_same_to_some_disks(project: Path) -> None:
@@ -359,7 +323,9 @@ def test_the_environment_of_a_hook_does_not_mislead(project: Path, monkeypatch: 
     assert not counts(store)
 
 
-def test_the_repository_runs_nothing(project: Path) -> None:
+def test_neither_a_git_program_nor_the_owner_nor_a_hook_of_the_repository_matters(
+    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = make(project / ".cofio")
     hook = project / "hook"
     hook.write_text(f"#!/bin/sh\ntouch '{project / 'ran'}'\n")
@@ -367,12 +333,7 @@ def test_the_repository_runs_nothing(project: Path) -> None:
     git(project, "config", "core.fsmonitor", str(hook))
     assert counts(store)
     assert not (project / "ran").exists()
-
-
-def test_neither_a_git_program_nor_the_owner_of_the_repository_matters(
-    tmp_path: Path, project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = make(project / ".cofio")
+    git(project, "config", "--unset", "core.fsmonitor")
     monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")  # with which git itself refuses
     path = os.environ["PATH"]
     monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
@@ -383,8 +344,7 @@ def test_neither_a_git_program_nor_the_owner_of_the_repository_matters(
     assert not counts(store)
 
 
-@pytest.mark.parametrize("version", ["2", "3", "4"])
-@pytest.mark.parametrize("kind", ["sha1", "sha256"])
+@pytest.mark.parametrize(("version", "kind"), [("2", "sha1"), ("3", "sha256"), ("4", "sha1")])
 def test_every_kind_of_index_is_understood(tmp_path: Path, version: str, kind: str) -> None:
     project = tmp_path / "project"
     project.mkdir()
@@ -418,14 +378,6 @@ def test_a_worktree_and_a_submodule_have_indexes_of_their_own(tmp_path: Path, pr
         assert counts(store)
 
 
-def test_jj_beside_git_leaves_it_to_git(project: Path) -> None:
-    (project / ".jj").mkdir()
-    store = make(project / ".cofio")
-    assert counts(store)
-    git(project, "add", "-f", ".cofio/cofio.toml")
-    assert not counts(store)
-
-
 def test_an_index_that_does_not_say_all_is_not_relied_on(project: Path) -> None:
     store = make(project / ".cofio")
     (project / "a").write_text("a")
@@ -434,20 +386,21 @@ def test_an_index_that_does_not_say_all_is_not_relied_on(project: Path) -> None:
     assert is_versioned(store, ("cofio.toml",)) is None
 
 
-@pytest.mark.parametrize("at", [0, 4, 8, 11, 60, 72, 75, -30, -1])
-def test_a_damaged_index_is_not_relied_on(project: Path, at: int) -> None:
+def test_a_damaged_index_is_not_relied_on(project: Path) -> None:
     store, index = make(project / ".cofio"), project / ".git" / "index"
     (project / "a").write_text("a")
     git(project, "add", "a")
-    content = bytearray(index.read_bytes())
-    content[at] ^= 0x5A
-    index.write_bytes(content)
-    assert is_versioned(store, ("cofio.toml",)) is None
-    for kept in range(0, len(content), 7):
-        index.write_bytes(content[:kept])
+    whole = index.read_bytes()
+    for kept in range(0, len(whole), 7):
+        index.write_bytes(whole[:kept])
         assert is_versioned(store, ("cofio.toml",)) is None
-    index.write_bytes(content[:-20] + bytes(20))  # as git leaves it with index.skipHash: any length may be wrong
-    assert is_versioned(store, ("cofio.toml",)) in (None, False)
+    for at in (0, 4, 8, 11, 60, 72, 75, -30, -1):
+        content = bytearray(whole)
+        content[at] ^= 0x5A
+        index.write_bytes(content)
+        assert is_versioned(store, ("cofio.toml",)) is None
+        index.write_bytes(content[:-20] + bytes(20))  # as git leaves it with index.skipHash: any length may be wrong
+        assert is_versioned(store, ("cofio.toml",)) in (None, False)
 
 
 def test_an_index_without_a_checksum_is_understood(project: Path) -> None:

@@ -11,11 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from cofio.content import MAX_BYTES
 from cofio.doors.rest.knowledge import KNOWLEDGE_CALLS
-from cofio.doors.rest.knowledge_models import MAX_QUERY
-from cofio.knowledge.topics import LONGEST, MOST_HEADINGS
-from cofio.values.records import MAX_TEXT
 
 from .test_rest import SHOWN, address
 
@@ -58,9 +54,7 @@ def test_the_program_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert "Guide > Tides" in done.stdout.splitlines()[0]
 
 
-def test_every_call_and_limit_is_on_the_page() -> None:
+def test_every_call_is_on_the_page() -> None:
     for call in KNOWLEDGE_CALLS:
         path = re.sub(r"\{\w+\}", "ID", call.path.removeprefix("knowledge/"))
         assert f"`{call.method} {path}`" in PAGE
-    for limit in (MAX_BYTES, MAX_TEXT, MAX_QUERY, LONGEST, MOST_HEADINGS):
-        assert f"{limit:,}" in PAGE

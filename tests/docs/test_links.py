@@ -61,18 +61,6 @@ def test_every_link_of_a_page_leads_somewhere(name: str) -> None:
         assert not anchor or anchor in find_anchors(target), f"{link}: there is no such heading"
 
 
-def test_links_and_headings_are_seen(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text(
-        "# A `page`: its *name*\n## Twice\n## Twice\n[one](other.md#x 'n') [a\nb](<c.md>) `[no](link)`\n"
-        "```md\n[nor](this)\n# Nor this\n```\n[r]: there.md\n"
-    )
-    assert find_anchors(page) == {"a-page-its-name", "twice", "twice-1"}
-    page.write_text(page.read_text().replace(" 'n'", ""))
-    read_prose.cache_clear()
-    assert find_links(page) == ["other.md#x", "c.md", "there.md"]
-
-
 def test_every_page_of_the_docs_can_be_reached_from_the_readme() -> None:
     seen, waiting = set[Path](), [ROOT / "README.md"]
     while waiting:

@@ -82,7 +82,3 @@ def test_every_link_within_the_site_leads_somewhere(site: Path) -> None:
             # The name that a script scrolls to, and that of a page's own top, are not in the page.
             named = target in pages and address.fragment and address.fragment != "#"
             assert not named or address.fragment in pages[target].anchors, f"{path.name}: {link}"
-
-
-def test_the_search_of_the_site_finds_a_setting(site: Path) -> None:
-    assert "cofio_allow_secret" in (site / "searchindex.js").read_text()

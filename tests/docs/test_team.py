@@ -11,13 +11,15 @@ import socket
 import ssl
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 
 import pytest
+from tests.content.serving import make_certificate
+from tests.servers import free_port
+from tests.waiting import wait_for
 
 from cofio import Engine, Scope, Settings
 from cofio.config.address import StoreAddress
@@ -75,12 +77,6 @@ def port(environ: dict[str, str], token: str) -> Iterator[str]:
         server.terminate()
 
 
-def find_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
-
-
 def ask_all(connect: Callable[[], HTTPConnection], token: str) -> None:
     """Ask every door through a proxy, as a client outside would."""
 
@@ -92,17 +88,13 @@ def ask_all(connect: Callable[[], HTTPConnection], token: str) -> None:
             answer = connection.getresponse()
             return answer.status, answer.read().decode()
 
-    said: object = None
-    for _ in range(200):  # until the proxy listens and finds the server
+    def check_health() -> object:
         try:
-            said = ask("GET", "/health")
+            return ask("GET", "/health")[0]
         except (OSError, HTTPException) as error:
-            said = error
-        if isinstance(said, tuple) and said[0] == 200:
-            break
-        time.sleep(0.05)
-    else:
-        pytest.fail(f"the proxy never passed a request on: {said!r}")
+            return error
+
+    wait_for(check_health, lambda status: status == 200)  # until the proxy listens and finds the server
     assert ask("GET", "/metrics")[0] == 401
     assert "cofio_store_records" in ask("GET", "/metrics", shown=token)[1]
     assert ask("POST", "/mcp", HELLO)[0] == 401
@@ -118,18 +110,13 @@ def ask_all(connect: Callable[[], HTTPConnection], token: str) -> None:
 
 
 def test_nginx_passes_every_door_on(port: str, token: str, tmp_path: Path) -> None:
-    if not shutil.which("nginx") or not shutil.which("openssl"):
-        pytest.skip("there is no nginx, or no openssl, on this machine")
+    if not shutil.which("nginx"):
+        pytest.skip("there is no nginx on this machine")
     (block,) = read_blocks("nginx")
-    key, certificate, there = tmp_path / "key.pem", tmp_path / "cert.pem", find_port()
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", f"/CN={NAME}",
-         "-addext", f"subjectAltName=DNS:{NAME}", "-keyout", str(key), "-out", str(certificate)],
-        check=True, capture_output=True,
-    )  # fmt: skip
+    certificate, there = make_certificate(tmp_path, NAME), free_port()
     for shown, here in (
-        ("443", f"127.0.0.1:{there}"), (f"/etc/ssl/{NAME}.pem", str(certificate)), (f"/etc/ssl/{NAME}.key", str(key)),
-        ("127.0.0.1:8427", f"127.0.0.1:{port}"),
+        ("443", f"127.0.0.1:{there}"), (f"/etc/ssl/{NAME}.pem", str(certificate)),
+        (f"/etc/ssl/{NAME}.key", str(certificate)), ("127.0.0.1:8427", f"127.0.0.1:{port}"),
     ):  # fmt: skip
         assert shown in block
         block = block.replace(shown, here)
@@ -154,7 +141,7 @@ def test_caddy_passes_every_door_on(port: str, token: str, tmp_path: Path) -> No
     if not shutil.which("caddy"):
         pytest.skip("there is no caddy on this machine")
     (block,) = [block for block in read_blocks("text") if "reverse_proxy" in block]
-    there = find_port()
+    there = free_port()
     # Without a certificate, which only a machine that others can reach is given.
     block = block.replace(f"{NAME} {{", f"http://{NAME}:{there} {{").replace("127.0.0.1:8427", f"127.0.0.1:{port}")
     (tmp_path / "Caddyfile").write_text(f"{{\n\tadmin off\n}}\n{block}")
@@ -195,11 +182,3 @@ def test_the_commands_of_the_page_are_commands() -> None:
     assert len(read_commands()) >= 7
     for command in read_commands():
         assert build_parser().parse_args(shlex.split(command)[1:]).command
-
-
-def test_every_metric_is_one_that_is_served() -> None:
-    source = (Path(__file__).parents[2] / "src/cofio/doors/web/metrics.py").read_text()
-    for name in re.findall(r"`cofio_(?:http|llm)_(\w+?)(?:_total)?`", PAGE):
-        assert re.search(rf'"cofio_(http|llm)_{name}"', source), name
-    for name in re.findall(r"`cofio_store_(\w+)`", PAGE):
-        assert f'"cofio_store_{name}"' in source

@@ -26,6 +26,8 @@ from cofio.config.trust import mark_trusted
 from cofio.doors.rest.assistant import Assistant
 from cofio.llm import Failed
 
+pytestmark = pytest.mark.usefixtures("process")
+
 COFIO = [sys.executable, "-m", "cofio"]
 SECRET = "AKIA" + "Z7QRTJ4HMNP2WXYB"
 KEYS = {"COFIO_EMBED_KEY": "the-users-own-key", "COFIO_LLM_API_KEY": "the-users-own-key", "OPENAI_API_KEY": "theirs"}
@@ -108,7 +110,7 @@ def run(clone: Path, environ: dict[str, str]) -> Run:
 @contextmanager
 def serving(clone: Path, environ: dict[str, str]) -> Iterator[str]:
     """A server on the repository's memory; its address."""
-    command = [*COFIO, "serve", "--port", "0", "--json"]
+    command = [*COFIO, "serve", "--port", "0", "--workers", "0", "--json"]
     with subprocess.Popen(command, cwd=clone, env=environ, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout
@@ -150,18 +152,14 @@ def converse(clone: Path, environ: dict[str, str]) -> tuple[list[Any], str]:
     return answers, errors
 
 
-def test_an_mcp_server_sends_nothing_to_whom_the_repository_names(
-    clone: Path, environ: dict[str, str], author: Author
+def test_an_mcp_server_and_a_command_send_nothing_to_whom_the_repository_names(
+    clone: Path, environ: dict[str, str], author: Author, run: Run
 ) -> None:
     answers, errors = converse(clone, environ)
-    assert author.received == []
     assert "The CEO earns" in str(answers[2])
     assert answers[3]["isError"], "allow_secrets is the user's to say"
     assert errors.count("ignored from") == 1
     assert f"cofio: ignored from {clone / '.cofio' / 'cofio.toml'}: embedder, embed_url" in errors
-
-
-def test_a_command_sends_nothing_either(run: Run, author: Author) -> None:
     for words in (["add", "The CEO earns 3 million."], ["search", "salary"], ["reindex"]):
         done = run(*words)
         assert done.returncode == 0, done.stderr
@@ -215,7 +213,7 @@ def test_a_vault_that_the_repository_leads_elsewhere_is_refused_until_it_is_trus
 ) -> None:
     (tmp_path / "Documents").mkdir()
     (clone / ".cofio" / "vault").symlink_to("../../Documents")
-    done = run("serve", "--port", "0")
+    done = run("serve", "--port", "0", "--workers", "0")
     assert (done.returncode, done.stdout) == (1, "")
     assert f"{clone / '.cofio' / 'vault'} is a link, and this memory was not made here" in done.stderr
     assert not any((tmp_path / "Documents").iterdir())
@@ -225,14 +223,11 @@ def test_a_vault_that_the_repository_leads_elsewhere_is_refused_until_it_is_trus
     assert any((tmp_path / "Documents").iterdir())
 
 
-@pytest.mark.parametrize("name", [".state", ".state/state.db"])
-def test_what_the_vault_knows_of_itself_is_not_kept_behind_a_link(
-    tmp_path: Path, clone: Path, run: Run, name: str
-) -> None:
-    link = clone / ".cofio" / "vault" / name
+def test_what_the_vault_knows_of_itself_is_not_kept_behind_a_link(tmp_path: Path, clone: Path, run: Run) -> None:
+    link = clone / ".cofio" / "vault" / ".state" / "state.db"
     link.parent.mkdir(parents=True)
     link.symlink_to(tmp_path / "elsewhere")
-    done = run("serve", "--port", "0")
+    done = run("serve", "--port", "0", "--workers", "0")
     assert done.returncode == 1
     assert f"{link} is a link; a memory's own files must not be links" in done.stderr
     assert not (tmp_path / "elsewhere").exists()
@@ -241,7 +236,7 @@ def test_what_the_vault_knows_of_itself_is_not_kept_behind_a_link(
 def test_tokens_that_came_with_the_repository_open_nothing(clone: Path, run: Run) -> None:
     run("token", "add", "attacker")
     subprocess.run(["git", "add", "-f", ".cofio/tokens.json"], cwd=clone, check=True)
-    done = run("serve", "--port", "0")
+    done = run("serve", "--port", "0", "--workers", "0")
     assert done.returncode == 1
     assert "tokens.json came with the project, so others know its tokens" in done.stderr
 

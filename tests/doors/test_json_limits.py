@@ -19,7 +19,7 @@ JSON = st.recursive(
 )
 
 
-@pytest.fixture(params=[2, 3, 5, 262_144])
+@pytest.fixture(params=[2, 5, 262_144])
 def slices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bodies are scanned in slices of this many bytes."""
     monkeypatch.setattr(json_limits, "SLICE", request.param)
@@ -60,19 +60,15 @@ def test_exactly_what_exceeds_a_limit_is_refused() -> None:
 
 
 @pytest.mark.usefixtures("slices")
-@pytest.mark.parametrize("end", [b'"', b"", b"\\", b'\\"', b'"]'])
-def test_a_string_that_is_too_long_is_refused_also_when_it_does_not_end(end: bytes) -> None:
+def test_a_string_that_is_too_long_is_refused_also_when_it_does_not_end() -> None:
     limits = JsonLimits(text=2)
-    limits.check(b'["' + b"x" * 10 + end)
-    for content in (b"x" * 30, b"\\n" * 15, b"\\\\" * 15, b'\\"' * 15):
-        with pytest.raises(TooComplex, match="longer than 2 characters"):
-            limits.check(b'["' + content + end)
-
-
-@pytest.mark.usefixtures("slices")
-def test_strings_that_nothing_parts_count_too() -> None:
+    for end in (b'"', b"", b"\\", b'\\"', b'"]'):
+        limits.check(b'["' + b"x" * 10 + end)
+        for content in (b"x" * 30, b"\\n" * 15, b"\\\\" * 15, b'\\"' * 15):
+            with pytest.raises(TooComplex, match="longer than 2 characters"):
+                limits.check(b'["' + content + end)
     with pytest.raises(TooComplex, match="more than 10 values"):
-        JsonLimits(values=10).check(b'""' * 100)
+        JsonLimits(values=10).check(b'""' * 100)  # strings that nothing parts
 
 
 @given(st.binary(max_size=60))

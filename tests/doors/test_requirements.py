@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 DOORS = sorted(file.parent for file in Path(__file__).parents[1].rglob("requirements.py"))
-doors = pytest.mark.parametrize("door", DOORS, ids=lambda door: door.name)
 
 
 def required(door: Path) -> set[str]:
@@ -33,25 +32,14 @@ def named(decorator: ast.expr) -> Iterator[str]:
             yield from (str(each.value) for each in node.args if isinstance(each, ast.Constant))
 
 
-def marks(door: Path) -> set[str]:
-    """The requirements that the tests of a door are marked with."""
-    return {mark for _, marked in find_tests(door) for mark in marked}
-
-
 def test_there_are_doors_with_requirements() -> None:
     assert {door.name for door in DOORS} >= {"animus", "library", "mcp", "memory_tool", "rest"}
 
 
-@doors
-def test_every_requirement_has_a_test(door: Path) -> None:
-    assert sorted(required(door) - marks(door)) == []
-
-
-@doors
-def test_every_mark_names_a_requirement(door: Path) -> None:
-    assert sorted(marks(door) - required(door)) == []
-
-
-@doors
-def test_every_test_shows_a_requirement(door: Path) -> None:
-    assert [name for name, marked in find_tests(door) if not marked] == []
+@pytest.mark.parametrize("door", DOORS, ids=lambda door: door.name)
+def test_every_requirement_has_a_test_and_every_test_shows_a_requirement(door: Path) -> None:
+    tests = dict(find_tests(door))
+    marks = {mark for marked in tests.values() for mark in marked}
+    assert sorted(required(door) - marks) == []
+    assert sorted(marks - required(door)) == []
+    assert [name for name, marked in tests.items() if not marked] == []

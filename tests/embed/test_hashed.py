@@ -18,6 +18,7 @@ def test_every_vector_has_length_one_and_384_dimensions() -> None:
     assert vectors.shape == (8, embedder.dimensions) == (8, 384)
     assert vectors.dtype == np.float32
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1)
+    assert embedder.embed([]).shape == (0, 384)
 
 
 def test_as_many_texts_are_embedded_as_there_is_time_for_and_the_first_in_any_case() -> None:
@@ -26,20 +27,12 @@ def test_as_many_texts_are_embedded_as_there_is_time_for_and_the_first_in_any_ca
         assert np.array_equal(embedder.embed_some(texts, seconds), embedder.embed(texts[:count]))
 
 
-def test_no_texts_give_no_rows() -> None:
-    assert HashedEmbedder().embed([]).shape == (0, 384)
-
-
 def test_texts_that_share_words_are_nearer_than_texts_that_do_not() -> None:
     query, near, far = HashedEmbedder().embed(["the blue notebook", "Blue notebooks are here", "Paris in spring"])
     assert query @ near > 0.4 > query @ far
 
 
-def test_case_does_not_matter() -> None:
-    lower, upper = HashedEmbedder().embed(["hello there", "HELLO There"])
-    assert np.array_equal(lower, upper)
-
-
+@pytest.mark.usefixtures("process")
 def test_another_process_computes_the_same_vector() -> None:
     made = "HashedEmbedder().embed(['the same words']).tobytes().hex()"
     script = f"from cofio.embed.hashed import HashedEmbedder; print({made})"
@@ -47,13 +40,7 @@ def test_another_process_computes_the_same_vector() -> None:
     assert done.stdout.strip() == HashedEmbedder().embed(["the same words"]).tobytes().hex()
 
 
-def test_hashed_and_none_open_by_name(tmp_path: Path) -> None:
-    embedder = open_embedder("hashed", models=tmp_path)
-    assert embedder is not None
-    assert embedder.id == "hashed-384"
+def test_none_opens_by_name_and_an_unknown_name_is_refused(tmp_path: Path) -> None:
     assert open_embedder("none", models=tmp_path) is None
-
-
-def test_an_unknown_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="embedder: 'word2vec' is not one of minilm, multilingual, remote, hashed, none"):
         open_embedder("word2vec", models=tmp_path)

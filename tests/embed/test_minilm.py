@@ -45,12 +45,6 @@ def test_sentences_of_like_meaning_are_near_and_others_are_not(minilm: MiniLM) -
     assert food @ unrelated < 0.2
 
 
-def test_a_question_is_nearest_to_its_answer(minilm: MiniLM) -> None:
-    question, *answers = minilm.embed(["Who makes music?", *SENTENCES[:9]])
-    nearest = int(np.argmax([question @ answer for answer in answers]))
-    assert "playing" in SENTENCES[nearest]
-
-
 def test_a_text_has_the_same_vector_alone_and_in_a_batch(minilm: MiniLM) -> None:
     together = minilm.embed(SENTENCES)
     assert together.dtype == np.float32
@@ -58,25 +52,9 @@ def test_a_text_has_the_same_vector_alone_and_in_a_batch(minilm: MiniLM) -> None
         assert np.array_equal(minilm.embed([sentence])[0], vector)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        " \n\t ",
-        "🙂",
-        "記憶は大切です",
-        "AND OR NOT \"'(*",
-        "\x00",
-        "lone \ud800 surrogate",
-        "x" * 1_000_000,
-    ],
-)
-def test_any_text_has_a_vector_of_length_one(minilm: MiniLM, text: str) -> None:
-    vector = minilm.embed([text])[0]
-    assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-5)
-
-
-def test_no_texts_give_no_rows(minilm: MiniLM) -> None:
+def test_any_text_has_a_vector_of_length_one(minilm: MiniLM) -> None:
+    texts = ["", " \n\t ", "記憶 🙂", "AND OR NOT \"'(*", "\x00", "lone \ud800 surrogate", "x" * 1_000_000]
+    assert np.linalg.norm(minilm.embed(texts), axis=1) == pytest.approx(1, abs=1e-5)
     assert minilm.embed([]).shape == (0, minilm.dimensions) == (0, 384)
 
 
@@ -101,49 +79,26 @@ def test_ten_threads_that_come_at_once_get_the_right_vectors(models: Path, minil
         assert all(threads.map(embed, range(10)))
 
 
-def test_more_threads_for_one_text_change_nothing(models: Path, minilm: MiniLM) -> None:
-    assert np.allclose(MiniLM(models / ID, threads=2).embed(SENTENCES), minilm.embed(SENTENCES), atol=1e-5)
-
-
-def test_opening_loads_neither_numpy_nor_the_model(models: Path) -> None:
-    script = """
-import sys
-from pathlib import Path
-from cofio.embed import open_embedder
-embedder = open_embedder("minilm", models=Path(sys.argv[1]))
-print(embedder.id, embedder.dimensions, sorted({"numpy", "onnxruntime", "tokenizers"} & set(sys.modules)))
-"""
-    command = [sys.executable, "-c", script, str(models)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert done.stdout.strip() == "minilm-l6-v2-int8 384 []"
-
-
 def test_a_model_that_is_not_installed_says_how_to_install_it(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="run `cofio model install`"):
         open_embedder("minilm", models=tmp_path)
 
 
 @pytest.mark.parametrize("name", [GRAPH, TOKENIZER, MANIFEST])
-def test_a_file_cut_short_is_refused_when_the_model_is_opened(copied: Path, name: str) -> None:
-    content = (copied / name).read_bytes()
-    (copied / name).write_bytes(content[: len(content) // 2])
-    with pytest.raises(Unavailable, match=f"{name}.*`cofio model install --force`"):
-        MiniLM(copied)
-
-
-def test_a_missing_file_is_refused_when_the_model_is_opened(copied: Path) -> None:
-    (copied / GRAPH).unlink()
-    with pytest.raises(Unavailable, match=f"{GRAPH}.*`cofio model install --force`"):
-        MiniLM(copied)
-
-
-@pytest.mark.parametrize("name", [GRAPH, TOKENIZER])
-def test_a_changed_file_is_refused_before_it_is_used(copied: Path, name: str) -> None:
+def test_a_damaged_file_is_refused_before_it_is_used(copied: Path, name: str) -> None:
+    refused = pytest.raises(Unavailable, match=f"{name}.*`cofio model install --force`")
     content = bytearray((copied / name).read_bytes())
-    content[len(content) // 2] ^= 1
-    (copied / name).write_bytes(content)
-    with pytest.raises(Unavailable, match=f"{name}.*`cofio model install --force`"):
-        MiniLM(copied).embed(["anything"])
+    if name != MANIFEST:
+        content[len(content) // 2] ^= 1
+        (copied / name).write_bytes(content)
+        with refused:
+            MiniLM(copied).embed(["anything"])
+    (copied / name).write_bytes(content[: len(content) // 2])
+    with refused:
+        MiniLM(copied)
+    (copied / name).unlink()
+    with pytest.raises(Unavailable, match="cofio model install"):
+        MiniLM(copied)
 
 
 def test_a_program_that_ends_while_threads_embed_ends_well(models: Path) -> None:

@@ -28,28 +28,30 @@ def write(path: Path, text: str) -> None:
     path.write_text(text)
 
 
-def test_without_settings_it_is_pypi(home: Path) -> None:
-    assert read(home, PIP_CONFIG_FILE=os.devnull, UV_NO_CONFIG="1") == Sources(indexes=(PYPI,))
-
-
-def test_pips_variables_count(home: Path) -> None:
+def test_pips_variables_count_and_else_it_is_pypi(home: Path) -> None:
+    plain = {"PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1"}
+    assert read(home, **plain) == Sources(indexes=(PYPI,))
     found = read(
         home,
-        PIP_CONFIG_FILE=os.devnull,
+        **plain,
         PIP_INDEX_URL="https://a/simple",
         PIP_EXTRA_INDEX_URL="https://b/simple https://c/simple",
+        UV_EXTRA_INDEX_URL="https://b/simple",
         PIP_FIND_LINKS="/wheels https://d/links",
         PIP_PROXY="http://proxy",
         PIP_CERT="/certs.pem",
         PIP_TRUSTED_HOST="B c:8443",
     )
     assert found == Sources(
-        indexes=("https://a/simple", "https://b/simple", "https://c/simple"),
+        indexes=("https://b/simple", "https://a/simple", "https://c/simple"),
         links=("/wheels", "https://d/links"),
         proxy="http://proxy",
         certificates="/certs.pem",
         insecure=frozenset({"b", "c:8443"}),
     )
+    for off in ("PIP_NO_INDEX", "UV_NO_INDEX"):
+        found = read(home, **plain, PIP_FIND_LINKS="/wheels", **{off: "1"})
+        assert found == Sources(indexes=(), links=("/wheels",))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the files lie elsewhere")
@@ -65,13 +67,8 @@ def test_pips_files_count_each_more_than_the_one_before(home: Path) -> None:
     found = read(home, PIP_CONFIG_FILE=str(home / "own.conf"))
     assert (found.indexes[0], found.proxy, found.certificates) == ("https://own", "http://own", "/system")
     assert read(home, PIP_CONFIG_FILE=str(home / "own.conf"), PIP_INDEX_URL="https://v").indexes[0] == "https://v"
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="the files lie elsewhere")
-def test_a_commands_section_counts_more_than_any_files_global_one(home: Path) -> None:
-    write(home / "etc/pip/pip.conf", "[download]\nindex-url = https://download\n")
-    write(home / ".config/pip/pip.conf", "[global]\nindex-url = https://user\n[install]\nindex-url = https://install\n")
-    assert read(home).indexes == ("https://download",)
+    write(home / "etc/pip/pip.conf", "[download]\nindex-url = https://download\n")  # a command's own section
+    assert read(home).indexes[0] == "https://download"
 
 
 def test_uvs_variables_count(home: Path) -> None:
@@ -116,39 +113,6 @@ def test_uvs_files_count(home: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("platform", "pip", "uv"),
-    [
-        ("darwin", "Library/Application Support/pip/pip.conf", ".config/uv/uv.toml"),
-        ("win32", "Roaming/pip/pip.ini", "Roaming/uv/uv.toml"),
-        ("win32", "Data/pip/pip.ini", "Data/uv/uv.toml"),
-        ("win32", "pip/pip.ini", "Data/uv/uv.toml"),
-    ],
-)
-def test_each_system_has_its_own_places(
-    home: Path, monkeypatch: pytest.MonkeyPatch, platform: str, pip: str, uv: str
-) -> None:
-    monkeypatch.setattr(sys, "platform", platform)
-    write(home / pip, "[global]\nindex-url = https://pip\n")
-    write(home / uv, 'extra-index-url = ["https://uv"]\n')
-    found = read(home, APPDATA=str(home / "Roaming"), PROGRAMDATA=str(home / "Data"))
-    assert found.indexes == ("https://uv", "https://pip")
-
-
-def test_both_count_and_each_place_once(home: Path) -> None:
-    found = read(
-        home, PIP_CONFIG_FILE=os.devnull, UV_NO_CONFIG="1", PIP_INDEX_URL="https://a", UV_INDEX_URL="https://a",
-        PIP_EXTRA_INDEX_URL="https://b", UV_EXTRA_INDEX_URL="https://b",
-    )  # fmt: skip
-    assert found.indexes == ("https://b", "https://a")
-
-
-@pytest.mark.parametrize("variable", ["PIP_NO_INDEX", "UV_NO_INDEX"])
-def test_no_index_leaves_only_links(home: Path, variable: str) -> None:
-    found = read(home, PIP_CONFIG_FILE=os.devnull, UV_NO_CONFIG="1", PIP_FIND_LINKS="/wheels", **{variable: "1"})
-    assert found == Sources(indexes=(), links=("/wheels",))
-
-
 def test_files_of_the_project_at_hand_do_not_count(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     project = home / "project"
     write(project / "uv.toml", 'index-url = "https://stranger"\n')
@@ -158,12 +122,9 @@ def test_files_of_the_project_at_hand_do_not_count(home: Path, monkeypatch: pyte
     assert "https://stranger" not in read(home).indexes
 
 
-@pytest.mark.parametrize(
-    ("variable", "content"),
-    [("PIP_CONFIG_FILE", "index-url = https://me:secret@a\n"), ("UV_CONFIG_FILE", "index-url = https://me:secret@a\n")],
-)
-def test_a_file_that_cannot_be_read_is_named_and_not_quoted(home: Path, variable: str, content: str) -> None:
-    write(home / "broken", content)
+@pytest.mark.parametrize("variable", ["PIP_CONFIG_FILE", "UV_CONFIG_FILE"])
+def test_a_file_that_cannot_be_read_is_named_and_not_quoted(home: Path, variable: str) -> None:
+    write(home / "broken", "index-url = https://me:secret@a\n")
     with pytest.raises(Unavailable, match="cannot be read") as caught:
         read(home, **{variable: str(home / "broken")})
     assert str(home / "broken") in str(caught.value)

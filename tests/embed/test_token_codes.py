@@ -90,20 +90,6 @@ def test_a_score_is_the_weighted_mean_of_the_best_cosines(
         assert one == pytest.approx(expected, abs=1e-4)
 
 
-@given(hidden_layers(least=1))
-def test_four_bits_are_near_to_the_cosine(hidden: Floats) -> None:
-    numbers, _ = decode([encode_all(hidden)])
-    exact = project(hidden) @ project(hidden).T
-    assert np.abs(prepare_query(hidden) @ numbers.T - exact).max() < 0.25
-
-
-def test_only_what_is_kept_has_codes() -> None:
-    hidden = np.random.default_rng(7).normal(size=(5, WIDTH)).astype(np.float32)
-    assert encode(hidden, [3, 1]) == encode(hidden, [3]) + encode(hidden, [1])
-    assert len(encode(hidden, [3])) == BYTES
-    assert encode(hidden, []) == b""
-
-
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
@@ -121,18 +107,6 @@ def test_punctuation_and_stop_words_have_no_codes(words: str, expected: list[int
     assert select_tokens(words.split()) == expected
 
 
-def test_a_long_text_has_codes_of_its_first_tokens() -> None:
-    assert select_tokens(["the", "walrus"] * 200) == list(range(1, 2 * MOST_TOKENS, 2))
-
-
-def test_the_matrix_is_of_directions_of_length_one_at_right_angles() -> None:
-    matrix, steps = load_projection()
-    assert matrix.shape == (WIDTH, DIMENSIONS)
-    assert np.abs(matrix.T @ matrix - np.eye(DIMENSIONS)).max() < 0.01
-    assert (steps > 0.005).all()
-    assert (steps < 0.2).all()
-
-
 def test_vectors_come_with_codes_as_they_come_alone(minilm: MiniLM) -> None:
     texts = ["A man is eating food.", "", "?!", "the walrus " * 300, "Zoë’s naïve 海象"]
     vectors, codes = minilm.embed_with_codes(texts)
@@ -143,12 +117,9 @@ def test_vectors_come_with_codes_as_they_come_alone(minilm: MiniLM) -> None:
     assert np.array_equal(vector, minilm.embed_query("What did the naïve walruses eat?"))
     assert tokens.words == ("what", "did", "the", "naive", "walruses", "walruses", "walruses", "eat", "?")
     assert tokens.matrix.shape == (len(tokens.words), DIMENSIONS)
-
-
-def test_a_query_without_words_has_no_tokens(minilm: MiniLM) -> None:
-    _, tokens = minilm.embed_query_with_tokens("")
-    assert tokens.words == ()
-    assert score(tokens.matrix, np.zeros(0, np.float32), [b"", b"\0" * BYTES]).tolist() == [0.0, 0.0]
+    _, none = minilm.embed_query_with_tokens("")
+    assert none.words == ()
+    assert score(none.matrix, np.zeros(0, np.float32), [b"", b"\0" * BYTES]).tolist() == [0.0, 0.0]
 
 
 def test_words_that_mean_the_same_score_higher_than_others(minilm: MiniLM) -> None:

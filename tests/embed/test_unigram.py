@@ -10,7 +10,8 @@ from hypothesis import example, given, settings
 from cofio.embed.multilingual import ID, PIECES, VOCABULARY
 from cofio.embed.unigram import Unigram
 
-from .test_wordpiece import SCRIPTS, TEXT, blocks
+from ..tiers import scale_examples
+from .test_wordpiece import SCRIPTS, TEXT
 
 ALL = 10**9
 START, END = 1, 2
@@ -56,7 +57,7 @@ def test_texts_of_every_script_have_the_same_tokens(
         check(text, ours, theirs, scores)
 
 
-@settings(max_examples=500)
+@settings(max_examples=scale_examples(500))
 @given(text=TEXT)
 @example(text="e\u0301e \u0301")
 @example(text="\u1112\u1161\u11ab\u1100\u1173\u11af")
@@ -67,23 +68,8 @@ def test_any_text_has_the_same_tokens(
     check(text, ours, theirs, scores)
 
 
-def test_every_character_is_normalized_alike(
-    ours: Unigram, theirs: sentencepiece.SentencePieceProcessor, scores: list[float]
-) -> None:
-    for text in blocks():
-        check(text, ours, theirs, scores)
-
-
 def test_what_comes_after_the_most_tokens_does_not_count(file: Path) -> None:
     few = Unigram(file, most=8)
     assert len(few.encode("one two three")) == 5
     assert len(few.encode("word " * 100)) == 8
     assert few.encode("word " * 100) == few.encode("word " * 200)
-
-
-def test_what_is_remembered_of_words_is_bounded(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cofio.embed.unigram._MOST_WORDS", 10)
-    small, large = Unigram(file, most=ALL), Unigram(file, most=ALL)
-    for text in SCRIPTS:
-        assert small.encode(text) == large.encode(text)
-        assert len(small._words) <= 10

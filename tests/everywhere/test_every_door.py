@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
-from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
@@ -489,7 +489,6 @@ USUAL = settings(
     max_examples=6,
     stateful_step_count=40,
     phases=(Phase.reuse, Phase.generate),
-    suppress_health_check=list(HealthCheck),
 )
 BATCH = settings(USUAL, max_examples=50, stateful_step_count=200, derandomize=False, database=None)
 BATCHES = 100  # each of ten thousand steps

@@ -185,11 +185,11 @@ def _change(
     return {ref: None}, lambda: engine.delete(ref)
 
 
-def reindex(say: Say, store: str) -> None:
+def reindex(say: Say, store: str, seed: int) -> None:
     """Make the derived files anew, for ever."""
     from cofio import Engine, Settings
 
-    hurry(random.Random())
+    hurry(random.Random(seed))
     with Engine.open(store, settings=Settings(embedder="hashed", background=False)) as engine:
         while True:
             say(will={})
@@ -197,11 +197,11 @@ def reindex(say: Say, store: str) -> None:
             say(did=True)
 
 
-def scrub(say: Say, store: str) -> None:
+def scrub(say: Say, store: str, seed: int) -> None:
     """Change records but for their texts, and write anew, piece by piece, what holds them as they were, for ever."""
     from cofio import Engine, Settings
 
-    choose = random.Random()
+    choose = random.Random(seed)
     hurry(choose)
     with Engine.open(store, settings=Settings(embedder="hashed", background=False)) as engine:
         derived = engine._backend.derived  # type: ignore[attr-defined]

@@ -8,22 +8,19 @@ import re
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import apsw
-import numpy as np
 import pytest
 import tantivy
-from numpy.typing import NDArray
 from tests.waiting import wait_until
 
-from cofio import Draft, Engine, Scope, Settings, Unavailable
+from cofio import Draft, Engine, Scope, Settings
 from cofio.backends.sqlite import SqliteBackend
-from cofio.backends.sqlite.database import Database
 from cofio.embed.hashed import HashedEmbedder
 from cofio.text.tokenizer import split_words
 
@@ -145,20 +142,15 @@ def test_a_server_leaves_nothing_of_what_was_deleted_in_any_file(tmp_path: Path)
     assert "heron" in cofio(store, "list")
 
 
-def test_a_command_leaves_nothing_of_what_it_forgot_in_any_file(tmp_path: Path) -> None:
+def test_a_command_and_the_doctor_leave_nothing_of_what_was_forgotten(tmp_path: Path) -> None:
     store = tmp_path / "store"
-    note = cofio(store, "add", f"The {NOTE} sleeps.", "--title", NOTE)
-    with opened(store) as engine:
-        fill(engine, 100)
-    cofio(store, "rm", note)
-    assert remains(store, NOTE) == []
-
-
-def test_the_doctor_tells_of_remains_and_removes_them_when_asked_to(tmp_path: Path) -> None:
-    store = tmp_path / "store"
+    note = cofio(store, "add", f"The {SAID} sleeps.", "--title", SAID)
     with opened(store) as engine:
         doomed = engine.write(DEMO, text=f"the {NOTE} patient")
         fill(engine, 100)
+    cofio(store, "rm", note)
+    assert remains(store, SAID) == []
+    with opened(store) as engine:
         engine.delete(doomed.id)
         engine.settle()
         assert list(engine.remains()) == ["words of records"]
@@ -166,18 +158,6 @@ def test_the_doctor_tells_of_remains_and_removes_them_when_asked_to(tmp_path: Pa
     assert "`cofio doctor --fix` removes them now" in cofio(store, "doctor")
     assert "nothing of it is left" in cofio(store, "doctor", "--fix")
     assert remains(store, NOTE) == []
-
-
-def test_reindexing_leaves_nothing_of_what_was_deleted(tmp_path: Path) -> None:
-    with opened(tmp_path / "store") as engine:
-        doomed = engine.write(DEMO, text=f"the {NOTE} patient")
-        fill(engine, 100)
-        engine.checkpoints.save("library", "t", "c", {"said": FOUND})
-        assert engine.checkpoints.search("library", FOUND)
-        engine.delete(doomed.id)
-        engine.checkpoints.delete("library", "t")
-        engine.reindex()
-        assert remains(tmp_path / "store", NOTE, FOUND) == []
 
 
 def test_the_background_work_removes_what_was_replaced_or_has_expired(tmp_path: Path) -> None:
@@ -193,53 +173,6 @@ def test_the_background_work_removes_what_was_replaced_or_has_expired(tmp_path: 
         wait_until(lambda: is_forgotten(store, NOTE, SAID, STATE))
         assert engine.read(edited.id).text == "somebody"
         assert engine.check() == []
-
-
-class Unreachable(HashedEmbedder):
-    """An embedder whose endpoint is down."""
-
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        raise Unavailable(f"{len(texts)} texts cannot be embedded")
-
-
-def test_what_was_deleted_goes_although_nothing_can_be_embedded(tmp_path: Path) -> None:
-    store = tmp_path / "store"
-    with opened(store, background=True, embedder=Unreachable()) as engine:
-        doomed = engine.write(DEMO, text=f"the {NOTE} patient")
-        engine.write(DEMO, text="somebody else")
-        wait_until(lambda: engine.stats()["waiting_for_index"] == 0)
-        engine.delete(doomed.id)
-        wait_until(lambda: is_forgotten(store, NOTE))
-
-
-def test_a_segment_is_written_anew_piece_by_piece_while_everything_is_found(tmp_path: Path) -> None:
-    with opened(tmp_path / "store") as engine, opened(tmp_path / "store") as reader:
-        doomed = engine.write(DEMO, text=f"the {NOTE} patient")
-        others = fill(engine, 900)
-        engine.delete(doomed.id)
-        engine.delete(others.pop(7))
-        engine.settle()
-        derived, left, pieces = engine._backend.derived, 1, 0  # type: ignore[attr-defined]
-        while left:
-            with derived.lock.try_acquire() as locked:
-                assert locked
-                left = derived.erasure.erase_piece(100)
-            pieces += 1
-            assert pieces < 50
-            edited = min(pieces, 6)
-            if pieces == edited:
-                engine.edit(others[edited], text=f"changed {edited}")
-            if pieces % 2 == 0:
-                engine.settle()
-            for each in (engine, reader):
-                assert each.search(f"changed {edited}")[0].record.id == others[edited]
-                assert each.search("filler 890")[0].record.text == "filler 890 about things"
-            assert engine.check() == []
-        assert pieces >= 3
-        engine.scrub()
-        assert remains(tmp_path / "store", NOTE) == []
-        assert engine.remains() == {}
-        assert engine.count() == 899
 
 
 def test_files_of_codes_are_written_anew_without_deleted_vectors(tmp_path: Path) -> None:
@@ -262,17 +195,21 @@ def test_files_of_codes_are_written_anew_without_deleted_vectors(tmp_path: Path)
         assert engine.search("filler 3 about things")[0].record.text == "filler 3 about things"
 
 
-def test_words_of_deleted_checkpoints_leave_the_database(tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", ["scrub", "reindex"])
+def test_words_of_deleted_records_and_checkpoints_leave_the_database(tmp_path: Path, how: str) -> None:
     store = tmp_path / "store"
     with opened(store) as engine:
+        doomed = engine.write(DEMO, text=f"the {NOTE} patient")
+        fill(engine, 100)
         for number in range(300):
             engine.checkpoints.save("library", f"t{number}", "c", {"said": f"word{number} other"})
         engine.checkpoints.save("library", "secret", "c", {"said": FOUND})
         assert len(engine.checkpoints.search("library", FOUND)) == 1
+        engine.delete(doomed.id)
         engine.checkpoints.delete("library", "secret")
-        assert engine.remains() == {"words of checkpoints": 1}
-        assert engine.scrub()
-        assert remains(store, FOUND) == []
+        assert engine.remains()["words of checkpoints"] == 1
+        getattr(engine, how)()
+        assert remains(store, NOTE, FOUND) == []
         assert len(engine.checkpoints.search("library", "word7")) == 1
 
 
@@ -304,30 +241,4 @@ def test_a_database_that_is_written_anew_has_no_deleted_words_in_its_gaps(tmp_pa
     assert backend.derived.erasure.compact()
     held = set(re.findall(r"word\d{6}q", (tmp_path / "store" / "memory.db").read_bytes().decode("latin-1")))
     assert held == set(living.values())
-    backend.close()
-
-
-def test_emptying_the_log_waits_for_nobody_and_is_done_when_it_can_be(tmp_path: Path) -> None:
-    database = Database(tmp_path / "memory.db", sync="normal")
-    log = tmp_path / "memory.db-wal"
-
-    def write(connection: apsw.Connection) -> None:
-        connection.execute("UPDATE state SET fault = fault || 'x'")
-
-    database.write(write)
-    with database.snapshot():
-        database.write(write)
-        assert not database.truncate_log()
-        database.write(write)
-    assert log.stat().st_size
-    assert database.truncate_log()
-    assert log.stat().st_size == 0
-    database.write(write)
-    database.close()
-
-
-@pytest.mark.parametrize("size", [0, 2**40])
-def test_only_a_small_database_is_written_anew_in_passing(tmp_path: Path, size: int) -> None:
-    backend = SqliteBackend(tmp_path / "store")
-    assert backend.derived.erasure.compact(size) == (size > 0)
     backend.close()

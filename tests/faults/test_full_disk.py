@@ -57,8 +57,6 @@ def store(tmp_path: Path) -> Path:
     ("argv", "named"),
     [
         (["token", "add", "second", "--store", "{disk}/store"], "store/tokens.json"),
-        (["token", "rm", "first", "--store", "{disk}/store"], "store/tokens.json"),
-        (["export", "{disk}/all.jsonl", "--store", "{store}"], "all.jsonl"),
         (["export", "{disk}/all.jsonl.gz", "--store", "{store}"], "all.jsonl.gz"),
         (["files", "pull", "{disk}/out", "--store", "{store}"], "out/a.md"),
         (["skill", "install", "--path", "{disk}/SKILL.md"], "SKILL.md"),
@@ -76,7 +74,7 @@ def test_a_command_that_finds_no_room_names_the_file_and_leaves_all_as_it_was(
     assert tree(full) == before
 
 
-@pytest.mark.parametrize("argv", [["add", TEXT], ["reindex"], ["import", "{export}"]], ids=lambda argv: argv[0])
+@pytest.mark.parametrize("argv", [["add", TEXT], ["import", "{export}"]], ids=lambda argv: argv[0])
 def test_a_memory_that_finds_no_room_says_so_and_works_again_once_there_is(
     full: Path, store: Path, tmp_path: Path, argv: list[str]
 ) -> None:

@@ -14,11 +14,11 @@ from .children import WORDS, Child, Holds, Known, Nursery
 from .scale import scaled
 
 QUIET = Settings(embedder="hashed", background=False)
-STORES = scaled(6, 200)
+STORES = scaled(2, 200)
 KILLS = 25  # of each store
-AT_OPENING = scaled(20, 1000)  # two kills each
-IN_COMPANY = scaled(30, 2000)
-IN_REINDEXING = scaled(20, 1000)
+AT_OPENING = scaled(8, 1000)  # two kills each
+IN_COMPANY = scaled(10, 2000)
+IN_REINDEXING = scaled(5, 1000)
 
 
 class Ledger:
@@ -158,7 +158,7 @@ def test_a_kill_while_the_indexes_are_made_anew_hides_nothing(nursery: Nursery, 
     writer.listen(lambda: len(writer.said) > 400)
     writer.kill()
     for number in range(IN_REINDEXING):
-        child = nursery.fork(job, store=str(tmp_path))
+        child = nursery.fork(job, store=str(tmp_path), seed=number)
         child.listen(lambda child=child: bool(child.said))  # type: ignore[misc]  # bound now, not when it is called
         child.listen(seconds=ledger.choose.uniform(0, 0.1 if job == "reindex" else 0.6))
         child.kill()

@@ -17,7 +17,6 @@ from cofio.backends.sqlite import SqliteBackend, checks
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
 HERE = Scope("here")
-PATIENCE = 30.0
 
 
 @pytest.fixture
@@ -68,43 +67,23 @@ def test_an_export_that_nobody_reads_on_is_of_one_moment_and_keeps_no_log(
     assert not [file for file in backend.folder.iterdir() if "tmp" in file.name]
 
 
-def test_rows_that_find_no_room_are_given_as_they_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_find_no_room_are_given_as_they_are_read_and_before_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(spool, "IN_MEMORY", 100)
-    reads = []
 
     def read() -> Generator[tuple[int]]:
-        reads.append(True)
         yield from ((number,) for number in range(1000))
-
-    assert list(spool.spool(read, tmp_path / "missing")) == [(number,) for number in range(1000)]
-    assert len(reads) == 2
-
-
-def test_what_can_be_read_of_a_damaged_database_comes_before_the_error(tmp_path: Path) -> None:
-    def read() -> Generator[tuple[int]]:
-        yield from ((1,), (2,), (3,))
         raise Unavailable("damaged")
 
-    rows = spool.spool(read, tmp_path)
-    assert [next(rows), next(rows), next(rows)] == [(1,), (2,), (3,)]
-    with pytest.raises(Unavailable, match="damaged"):
-        next(rows)
+    for folder in (tmp_path / "missing", tmp_path):
+        rows = spool.spool(read, folder)
+        assert [next(rows) for _ in range(1000)] == [(number,) for number in range(1000)]
+        with pytest.raises(Unavailable, match="damaged"):
+            next(rows)
 
 
-def test_a_log_that_a_stalled_reader_keeps_is_told_by_doctor_and_stats(
-    engine: Engine, stalled: apsw.Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(checks, "LARGE_LOG", 2**20)
-    change_all(engine)
-    (told,) = engine.check()
-    assert told.startswith("memory.db-wal grows, ")
-    assert told.endswith("some program has been reading for long and does not end; stop it")
-    assert int(engine.stats()["bytes_log"]) > 2**20
-    stalled.close()
-    assert engine.check() == []
-
-
-def test_background_work_notes_and_logs_a_log_that_is_kept(
+def test_a_log_that_a_stalled_reader_keeps_is_told_by_doctor_stats_and_background_work(
     tmp_path: Path, engine: Engine, stalled: apsw.Connection, monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
@@ -112,12 +91,13 @@ def test_background_work_notes_and_logs_a_log_that_is_kept(
     monkeypatch.setattr(cofio.engine.background, "PAUSE", 0.01)
     monkeypatch.setattr(cofio.engine.background, "ROUND", 0.01)
     change_all(engine)
+    (told,) = engine.check()
+    assert told.startswith("memory.db-wal grows, ")
+    assert told.endswith("some program has been reading for long and does not end; stop it")
+    assert int(engine.stats()["bytes_log"]) > 2**20
     with Engine.open(tmp_path / "store", settings=Settings(embedder="none", sync="normal")) as working:
-
-        def fault() -> str:
-            return str(working.stats()["background_fault"])
-
-        wait_until(lambda: "memory.db-wal grows" in fault())
+        wait_until(lambda: "memory.db-wal grows" in str(working.stats()["background_fault"]))
         stalled.close()
-        wait_until(lambda: not fault())
+        wait_until(lambda: not working.stats()["background_fault"])
+    assert engine.check() == []
     assert len([line for line in caplog.records if "memory.db-wal grows" in line.getMessage()]) == 1

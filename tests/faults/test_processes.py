@@ -14,7 +14,7 @@ from .scale import scaled
 
 QUIET = Settings(embedder="hashed", background=False)
 PROCESSES = 8
-WRITES = scaled(1000, 10_000)
+WRITES = scaled(200, 10_000)
 
 
 def make_board(folder: Path, processes: int) -> Path:
@@ -58,7 +58,7 @@ def test_when_the_process_that_indexes_is_killed_another_goes_on(nursery: Nurser
     told = {"store": str(store), "board": str(board), "hurried": True}
     children = {
         child.pid: child
-        for child in (nursery.fork("write_and_search", me=me, writes=10 * WRITES, **told) for me in range(4))
+        for child in (nursery.fork("write_and_search", me=me, writes=100_000, **told) for me in range(4))
     }
     killed: list[Child] = []
     until = time.monotonic() + 60

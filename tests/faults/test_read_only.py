@@ -56,22 +56,6 @@ def disk(tmp_path: Path) -> Iterator[Freeze]:
     subprocess.run(["umount", "--lazy", str(place)], capture_output=True)
 
 
-@pytest.fixture(params=["disk", "folder"])
-def freeze(request: pytest.FixtureRequest, disk: Freeze, tmp_path: Path) -> Iterator[Freeze]:
-    """Makes a copy of a store that cannot be written: on a disk that is mounted read-only, or by its permissions."""
-
-    def copy(store: Path) -> Path:
-        if BOUND:
-            pytest.skip("root may write everywhere but on a disk that is read-only")
-        shutil.copytree(store, tmp_path / "frozen")
-        forbid(tmp_path / "frozen")
-        return tmp_path / "frozen"
-
-    yield disk if request.param == "disk" else copy
-    if (tmp_path / "frozen").exists():
-        allow(tmp_path / "frozen")
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
     """A store, some of whose records are in the word index and have vectors, and some not."""
@@ -102,8 +86,8 @@ def verify(engine: Engine) -> None:
     assert engine.stats()["records"] == 5
 
 
-def test_it_is_searched_read_and_copied_and_stays_as_it_is(freeze: Freeze, store: Path, tmp_path: Path) -> None:
-    frozen = freeze(store)
+def test_it_is_searched_read_and_copied_and_stays_as_it_is(disk: Freeze, store: Path, tmp_path: Path) -> None:
+    frozen = disk(store)
     before = files(frozen)
     with Engine.open(frozen, settings=Settings(embedder="hashed", sync="normal")) as engine:
         assert engine.read_only
@@ -116,8 +100,12 @@ def test_it_is_searched_read_and_copied_and_stays_as_it_is(freeze: Freeze, store
         verify(copy)
 
 
-def test_a_change_says_that_it_is_read_only(freeze: Freeze, store: Path) -> None:
-    with Engine.open(freeze(store), settings=QUIET) as engine:
+def test_without_what_is_derived_it_is_searched_and_a_change_says_that_it_is_read_only(
+    disk: Freeze, store: Path
+) -> None:
+    for name in ("index", "vectors"):
+        shutil.rmtree(store / name)
+    with Engine.open(disk(store), settings=QUIET) as engine:
         first = engine.list()[0].id
         changes: list[Callable[[], object]] = [
             lambda: engine.write(HERE, text="new"),
@@ -134,19 +122,14 @@ def test_a_change_says_that_it_is_read_only(freeze: Freeze, store: Path) -> None
         verify(engine)
 
 
-def test_what_is_still_in_its_log_is_read_if_it_can_be_or_told(freeze: Freeze, store: Path, tmp_path: Path) -> None:
-    live = tmp_path / "live"
+def test_what_is_still_in_its_log_is_read_if_it_can_be_or_told(disk: Freeze, store: Path, tmp_path: Path) -> None:
+    both = tmp_path / "both"
     with Engine.open(store, settings=QUIET) as engine:
         engine.write(HERE, id="late", text="in the log")
-        shutil.copytree(store, live)  # as if the machine had stopped here
-    without = tmp_path / "without"
-    shutil.copytree(live, without)
-    (without / "memory.db-shm").unlink()
-    both = tmp_path / "both"
-    both.mkdir()
-    live.rename(both / "live")
-    without.rename(both / "without")
-    frozen = freeze(both)
+        for name in ("live", "without"):
+            shutil.copytree(store, both / name)  # as if the machine had stopped here
+    (both / "without" / "memory.db-shm").unlink()
+    frozen = disk(both)
     with Engine.open(frozen / "live", settings=QUIET) as engine:
         assert engine.read("late").text == "in the log"
         assert len(engine.list()) == 6
@@ -154,15 +137,7 @@ def test_what_is_still_in_its_log_is_read_if_it_can_be_or_told(freeze: Freeze, s
         Engine.open(frozen / "without", settings=QUIET)
 
 
-@pytest.mark.parametrize("part", ["index", "vectors", "both"])
-def test_it_is_searched_without_what_is_derived(freeze: Freeze, store: Path, part: str) -> None:
-    for name in ("index", "vectors") if part == "both" else (part,):
-        shutil.rmtree(store / name)
-    with Engine.open(freeze(store), settings=QUIET) as engine:
-        verify(engine)
-
-
-def test_one_of_an_older_version_is_told_what_to_do(freeze: Freeze, tmp_path: Path) -> None:
+def test_one_of_an_older_version_is_told_what_to_do(disk: Freeze, tmp_path: Path) -> None:
     schema = Path(__file__).parents[1] / "upgrade" / "schema1.sql"
     store = tmp_path / "old"
     store.mkdir()
@@ -170,7 +145,7 @@ def test_one_of_an_older_version_is_told_what_to_do(freeze: Freeze, tmp_path: Pa
     database.execute(schema.read_text()).fetchall()
     database.close()
     with pytest.raises(Unavailable, match=r"older cofio .* and is read-only: copy its folder"):
-        Engine.open(freeze(store), settings=QUIET)
+        Engine.open(disk(store), settings=QUIET)
 
 
 @pytest.mark.parametrize("how", ["disk", "folder"])

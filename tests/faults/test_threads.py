@@ -6,11 +6,12 @@ import itertools
 import os
 import random
 import threading
-import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.waiting import wait_until
 
 import cofio.engine.background
 from cofio import Conflict, Draft, Engine, Query, Scope, Settings, Unavailable
@@ -53,39 +54,26 @@ def at_once(*works: Callable[[], None]) -> None:
 
 
 def test_compare_and_set_from_many_threads_loses_no_update(tmp_path: Path) -> None:
-    rounds = scaled(40, 300)
-    conflicts = 0
+    rounds = scaled(15, 300)
+    conflicts: list[Conflict] = []
     with Engine.open(tmp_path, settings=BUSY) as engine:
         first = engine.put(HERE, "counter", data={"n": 0}, text="counter 0")
 
-        def count_by_key() -> None:
-            done = 0
-            while done < rounds:
-                held = engine.get(HERE, "counter")
-                assert held
-                assert isinstance(held.data, dict)
-                number = int(str(held.data["n"])) + 1
-                try:
-                    engine.put(HERE, "counter", data={"n": number}, text=f"counter {number}", if_version=held.version)
-                except Conflict:
-                    continue
-                done += 1
-
-        def count_by_id() -> None:
-            nonlocal conflicts
+        def count(change: Callable[..., object]) -> None:
             done = 0
             while done < rounds:
                 held = engine.read(first.id)
                 assert isinstance(held.data, dict)
                 number = int(str(held.data["n"])) + 1
                 try:
-                    engine.edit(first.id, data={"n": number}, text=f"counter {number}", if_version=held.version)
-                except Conflict:
-                    conflicts += 1
+                    change(data={"n": number}, text=f"counter {number}", if_version=held.version)
+                except Conflict as conflict:
+                    conflicts.append(conflict)
                     continue
                 done += 1
 
-        at_once(*[count_by_key, count_by_id] * (THREADS // 2))
+        changes = [partial(engine.put, HERE, "counter"), partial(engine.edit, first.id)] * (THREADS // 2)
+        at_once(*(partial(count, change) for change in changes))
         last = engine.read(first.id)
         assert conflicts
         assert last.data == {"n": THREADS * rounds}
@@ -96,7 +84,7 @@ def test_compare_and_set_from_many_threads_loses_no_update(tmp_path: Path) -> No
 
 
 def test_many_threads_write_change_and_search_and_each_finds_its_own(tmp_path: Path) -> None:
-    rounds = scaled(40, 300)
+    rounds = scaled(15, 300)
     with Engine.open(tmp_path, settings=BUSY) as engine:
 
         def work(me: int) -> None:
@@ -142,7 +130,7 @@ def until_closed(work: Callable[[], object]) -> Callable[[], None]:
     return run
 
 
-@pytest.mark.parametrize("attempt", range(scaled(10, 100)))
+@pytest.mark.parametrize("attempt", range(scaled(3, 100)))
 def test_closing_an_engine_in_use_tells_each_thread_that_it_is_closed(tmp_path: Path, attempt: int) -> None:
     engine = Engine.open(tmp_path, settings=BUSY)
     numbers = itertools.count()
@@ -152,25 +140,15 @@ def test_closing_an_engine_in_use_tells_each_thread_that_it_is_closed(tmp_path: 
         acknowledged.append(engine.write(HERE, text=f"number{next(numbers)}").text)
 
     def search() -> None:
-        engine.search(Query(random.choice(acknowledged or ["nothing"]), scope=HERE))
+        engine.search(Query(acknowledged[-1] if acknowledged else "nothing", scope=HERE))
 
     def close() -> None:
-        until = time.monotonic() + 60
-        while len(acknowledged) < 20 * (attempt + 1):
-            assert time.monotonic() < until, "nothing is acknowledged any more"
-            search()
+        wait_until(lambda: len(acknowledged) >= 20 * (attempt + 1), every=0.0)
         engine.close()
         engine.close()
 
-    users: list[Callable[[], object]] = [
-        *[write] * 6,
-        *[search] * 4,
-        lambda: engine.list(HERE),
-        engine.stats,
-        engine.settle,
-        engine.check,
-    ]
-    at_once(close, *map(until_closed, users))
+    look: list[Callable[[], object]] = [lambda: engine.list(HERE), engine.stats, engine.settle, engine.check]
+    at_once(close, *map(until_closed, [*[write] * 6, *[search] * 4, *look]))
     # realpath, which takes a descriptor that is closed meanwhile for what it is: gone.
     assert str(tmp_path / "memory.db") not in [os.path.realpath(link) for link in Path("/proc/self/fd").glob("*")]
     with Engine.open(tmp_path, settings=Settings(embedder="hashed", background=False)) as again:

@@ -18,27 +18,10 @@ CREATE TABLE chunks (
   importance TEXT NOT NULL DEFAULT 'medium', content TEXT NOT NULL, embedding BLOB, created_at TEXT NOT NULL,
   updated_at TEXT NOT NULL, expires_at TEXT
 );
-CREATE INDEX idx_chunks_agent ON chunks(agent);
-CREATE INDEX idx_chunks_updated ON chunks(updated_at);
-CREATE INDEX idx_chunks_expires ON chunks(expires_at);
 CREATE TABLE state (key TEXT PRIMARY KEY, value TEXT NOT NULL, updated_at TEXT NOT NULL);
 CREATE VIRTUAL TABLE chunks_fts USING fts5(
   id UNINDEXED, topic, tags, agent, content, content='chunks', content_rowid=rowid
 );
-CREATE TRIGGER chunks_ai AFTER INSERT ON chunks BEGIN
-  INSERT INTO chunks_fts(rowid, id, topic, tags, agent, content)
-  VALUES (new.rowid, new.id, new.topic, new.tags, new.agent, new.content);
-END;
-CREATE TRIGGER chunks_ad AFTER DELETE ON chunks BEGIN
-  INSERT INTO chunks_fts(chunks_fts, rowid, id, topic, tags, agent, content)
-  VALUES ('delete', old.rowid, old.id, old.topic, old.tags, old.agent, old.content);
-END;
-CREATE TRIGGER chunks_au AFTER UPDATE ON chunks BEGIN
-  INSERT INTO chunks_fts(chunks_fts, rowid, id, topic, tags, agent, content)
-  VALUES ('delete', old.rowid, old.id, old.topic, old.tags, old.agent, old.content);
-  INSERT INTO chunks_fts(rowid, id, topic, tags, agent, content)
-  VALUES (new.rowid, new.id, new.topic, new.tags, new.agent, new.content);
-END;
 """
 THEN = "2026-04-09T10:00:00.000Z"
 Value = str | bytes | int | None

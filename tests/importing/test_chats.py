@@ -7,6 +7,7 @@ import json
 import re
 import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
@@ -82,26 +83,18 @@ SAID = [("user", "user", "hello"), ("assistant", "assistant", "hi")]
 @pytest.mark.parametrize(
     ("written", "format"),
     [
-        (json.dumps(HELLO), "openai"),
         (json.dumps(HELLO, indent=2), "openai"),
-        ("\ufeff" + json.dumps(HELLO), "openai"),
-        (json.dumps({"messages": HELLO}), "openai"),
+        ("\ufeff" + json.dumps({"messages": HELLO}), "openai"),
         (json.dumps([{"messages": HELLO}]), "openai"),
         (json.dumps([HELLO]), "openai"),
-        ("\n".join(map(json.dumps, HELLO)), "jsonl"),
         ("\n\n" + "\r\n\r\n".join(map(json.dumps, HELLO)) + "\r\n\r\n", "jsonl"),
         ("\ufeff" + "\n".join(map(json.dumps, HELLO)), "jsonl"),
-        ("user: hello\nassistant: hi", "text"),
         ("\ufeffHuman: hello\r\n\r\nAI: hi\r\n", "text"),
     ],
 )
 def test_a_format_is_told_by_its_content(written: str, format: str) -> None:
     assert opened(written).format == format
     assert lines(one(written)) == SAID
-
-
-def test_a_single_message_is_a_conversation() -> None:
-    assert lines(one('{"role": "user", "content": "hello"}')) == SAID[:1]
 
 
 def test_a_format_may_be_chosen() -> None:
@@ -112,26 +105,21 @@ def test_a_format_may_be_chosen() -> None:
     assert 'nor a message such as "Anna: hello"' in refused("[]", options=replace(OPTIONS, format="text"))
 
 
-def test_parts_that_are_texts_are_taken_and_others_counted() -> None:
+def test_only_texts_that_someone_said_are_taken_and_others_counted() -> None:
     parts = [
         {"type": "text", "text": "one"}, {"type": "input_text", "text": "two"},
         {"type": "output_text", "text": "three"},
         {"type": "text", "text": {"value": "four"}}, {"type": "image_url", "image_url": {"url": "data:…"}}, 5, None,
     ]  # fmt: skip
-    found = opened(json.dumps([{"role": "user", "content": parts}]))
-    assert [message.text for each in found.conversations() for message in each.messages] == ["one\ntwo\nthree\nfour"]
-    assert found.tally.left_out == {"images and other parts": 3}
-
-
-def test_system_and_empty_messages_are_left_out_and_counted() -> None:
     written = [
         {"role": "system", "content": "be kind"}, {"role": "developer", "content": "be brief"}, *HELLO,
-        {"role": "user", "content": " \n"}, {"role": "user"}, {"role": "assistant", "content": None},
+        {"role": "user", "content": parts}, {"role": "user", "content": " \n"}, {"role": "user"},
+        {"role": "assistant", "content": None},
     ]  # fmt: skip
     found = opened(json.dumps(written))
-    assert found.check() == 2
-    assert found.tally.left_out == {"system messages": 2, "empty messages": 3}
-    assert lines(one(json.dumps(written))) == SAID
+    assert found.check() == 3
+    assert found.tally.left_out == {"system messages": 2, "empty messages": 3, "images and other parts": 3}
+    assert lines(one(json.dumps(written))) == [*SAID, ("user", "user", "one\ntwo\nthree\nfour")]
 
 
 def test_tool_calls_and_their_results_come_along() -> None:
@@ -186,10 +174,8 @@ def test_names_make_ids_and_who_has_none_gets_the_one_that_was_asked_for() -> No
 @pytest.mark.parametrize(
     ("written", "problem"),
     [
-        ("", "chat.json: is empty"),
         (" \n\n ", "chat.json: is empty"),
-        ('[{"role": "user", "content": "hel', "chat.json: is not JSON (Unterminated string"),
-        ('{"messages": [', "chat.json: is not JSON (Expecting value"),
+        ('[{"role": "user", "content": "hel', "chat.json: is not JSON"),
         ('{"a": 1}', "chat.json: is neither a message, which has a role, nor a conversation, which has messages"),
         ('{"messages": 5}', "chat.json: its messages are no list"),
         ('[{"messages": [5]}]', "chat.json, conversation 1, message 1: is not a message but a number"),
@@ -202,25 +188,16 @@ def test_names_make_ids_and_who_has_none_gets_the_one_that_was_asked_for() -> No
         ('[{"role": "assistant", "function_call": "f"}]', "chat.json, message 1: its function_call is no object"),
         ('[{"role": "user", "content": "a", "timestamp": "noon"}]', "chat.json, message 1: the time 'noon' is neither"),
         ('[{"role": "user", "content": "a", "timestamp": NaN}]', "chat.json, message 1: the time nan is neither"),
-        ('[{"role": "user", "content": "a", "timestamp": true}]', "chat.json, message 1: the time True is neither"),
         ('[{"role": "user", "content": "a", "timestamp": 1e300}]', "chat.json, message 1: the time 1e+300 is neither"),
         ('{"role": "user", "content": "a"}\n{"role": \n', "chat.json, line 2: is not JSON"),
-        ('{"role": "user", "content": }\n{"role": "user", "content": "a"}\n', "chat.json, line 1: is not JSON"),
         ('{"role": "user", "content": "a"}\n\n5\n', "chat.json, line 3: is not a message but a number"),
-        ('{"role": "user", "content": "a"}\n{"messages": []}\n', "chat.json, line 2: is not a message: it has no role"),
         ('{"messages": []}\n{"role": 5}\n', "chat.json, line 2: the role 5 is none"),
-        ('{"messages": []}\nnonsense\n', "chat.json, line 2: is not JSON"),
         ("[" * 100_000, "chat.json: is nested too deeply"),
-        ('{"a":' * 100_000, "chat.json: is nested too deeply"),
         ('{"role": "user"}\n' + "[" * 100_000 + "\n", "chat.json, line 2: is nested too deeply"),
-        ('[{"role": "user", "content": ' + "9" * 5000 + "}]", "chat.json: is not JSON (Exceeds the limit"),
         (b'[{"role": "user", "content": "\xff"}]', "chat.json: is not UTF-8 text"),
         (b'{"role": "user"}\n{"role": "user", "content": "\xff"}', "chat.json, line 2: is not UTF-8 text"),
         (b"Anna: \xff", "chat.json, line 1: is not UTF-8 text"),
         (b"\x00\x01\x02", 'chat.json, line 1: is neither JSON nor a message such as "Anna: hello"'),
-        ("[1, 2, 3]", "chat.json, line 1: is neither JSON nor"),
-        ("Once upon a time", "chat.json, line 1: is neither JSON nor"),
-        ("http://example.com", "chat.json, line 1: is neither JSON nor"),
     ],
 )  # fmt: skip
 def test_what_is_broken_is_refused_with_its_place(written: str | bytes, problem: str) -> None:
@@ -231,7 +208,6 @@ def test_what_is_broken_is_refused_with_its_place(written: str | bytes, problem:
     "written",
     [
         json.dumps([HELLO[0], {"role": "user", "content": "x" * (MAX_TEXT + 1)}]),
-        "user: hello\nuser: " + "x" * (MAX_TEXT + 1),
         "user: hello\nuser: a\n" + ("x" * 1000 + "\n") * 1100,
     ],
 )
@@ -239,18 +215,8 @@ def test_a_text_that_is_too_long_is_refused_with_its_place(written: str) -> None
     with pytest.raises(LimitExceeded) as caught:
         opened(written).check()
     assert re.match(r"chat.txt, (message 2|line 2), text: longer than the limit of 1,048,576", str(caught.value))
-
-
-def test_the_longest_text_is_taken() -> None:
-    text = "ø" * MAX_TEXT
-    assert one(json.dumps([{"role": "user", "content": text}]))[0].text == text
-    assert one(f"user: {text}\n\n\n")[0].text == text
-
-
-@pytest.mark.parametrize("id", ["c", "c" * 1025])
-def test_calls_that_no_record_can_hold_are_refused(id: str) -> None:
-    long = "x" * (5 if len(id) > 1 else MAX_TEXT)
-    call = {"id": id, "function": {"name": "f", "arguments": long}}
+    assert one(json.dumps([{"role": "user", "content": "ø" * MAX_TEXT}]))[0].text == "ø" * MAX_TEXT
+    call = {"id": "c" * 1025, "function": {"name": "f", "arguments": "{}"}}
     assert "chat.json, message 1, " in refused(json.dumps([{"role": "assistant", "tool_calls": [call]}]))
 
 
@@ -274,24 +240,6 @@ def test_characters_that_cannot_be_stored_are_mended_and_counted() -> None:
     assert found.tally.mended == 2
     assert one("Anna: a\0b")[0].text == "ab"
     assert one(written)
-
-
-# JSON by the line.
-
-
-def test_a_line_may_hold_a_conversation() -> None:
-    written = "\n".join(json.dumps(each) for each in ({"messages": HELLO}, {"messages": HELLO, "id": "x"}, HELLO))
-    found = read(written, "train.jsonl")
-    assert [session for session, _ in found] == ["train", "x", "train-2"]
-    assert all(lines(messages) == SAID for _, messages in found)
-    assert found[2][1][0].at > found[0][1][-1].at
-
-
-def test_thousands_of_conversations_without_a_name_are_told_apart() -> None:
-    found = opened(f"{json.dumps({'messages': HELLO[:1]})}\n" * 20_000, "train.jsonl")
-    names = [each.session for each in found.conversations() if next(each.messages)]
-    assert len(set(names)) == 20_000
-    assert (names[0], names[1], names[-1]) == ("train", "train-2", "train-20000")
 
 
 # ChatGPT's exports.
@@ -335,7 +283,7 @@ TREE = export(
 )
 
 
-def test_the_branch_that_was_last_seen_is_taken() -> None:
+def test_the_branch_that_was_last_seen_is_taken_also_from_a_zip() -> None:
     found = opened(json.dumps([TREE]), "conversations.json")
     assert found.format == "chatgpt"
     ((session, messages),) = read(json.dumps([TREE]), "conversations.json")
@@ -345,26 +293,11 @@ def test_the_branch_that_was_last_seen_is_taken() -> None:
     assert messages[0].at == datetime.fromtimestamp(1716890001.123, UTC)
     assert found.check() == 3
     assert found.tally.left_out == {"system and hidden messages": 2, "empty messages": 1}
-
-
-def test_an_export_is_read_from_its_zip() -> None:
     content = json.dumps([TREE]).encode()
     assert read(zipped({"conversations.json": content, "chat.html": b"<html>"}), "export.zip") == read(content)
     second = json.dumps([{**TREE, "conversation_id": "c-2"}]).encode()
     parts = read(zipped({"x/conversations-001.json": second, "x/conversations-000.json": content}), "export.zip")
     assert [session for session, _ in parts] == ["c-1", "c-2"]
-
-
-def test_conversations_come_as_they_came_to_be() -> None:
-    written = [
-        export(node("b", "root", text="b"), id="later", create_time=1716890200),
-        export(node("a", "root", text="a"), create_time=1716890100),
-        export(node("a", "root", text="c"), create_time=1716890150),
-    ]
-    found = read(json.dumps(written))
-    assert [session for session, _ in found] == ["A chat", "A chat-2", "later"]
-    assert [messages[0].text for _, messages in found] == ["a", "c", "b"]
-    assert found[0][1][0].at == datetime.fromtimestamp(1716890100, UTC)  # a message without a time
 
 
 def test_what_was_shown_spoken_and_run_is_told_apart() -> None:
@@ -389,42 +322,28 @@ def test_what_was_shown_spoken_and_run_is_told_apart() -> None:
     assert found.tally.left_out == {"images and other parts": 2, "thoughts and instructions": 1, "empty messages": 2}
 
 
-def test_a_tree_without_its_last_node_ends_at_its_last_leaf() -> None:
+def test_a_tree_that_is_not_whole_is_read_as_far_as_it_goes() -> None:
     for current in (None, "gone", 5):
         tree = export(node("a", "root", text="one"), node("b", "a", text="two"), node("c", "a", text="three"))
         assert [message.text for message in one(json.dumps([{**tree, "current_node": current}]))] == ["one", "three"]
-
-
-def test_a_parent_that_is_missing_is_told() -> None:
     found = opened(json.dumps([export(node("b", "gone", text="two"), node("c", "b", text="three"))]))
     assert found.check() == 2
     assert found.tally.left_out == {"conversations' beginnings, which are not in the file": 1}
-
-
-def test_a_circle_is_refused() -> None:
-    written = [export(node("x", "root", text="fine")), export(node("a", "b", text="a"), node("b", "a", text="b"))]
-    assert refused(json.dumps(written)) == "chat.json, conversation 2: its messages go round in a circle at b"
+    assert read(json.dumps([{"mapping": {}}, {"mapping": {"a": {}}}, export(node("a", "root"))])) == []
 
 
 @pytest.mark.parametrize(
     ("conversation", "problem"),
     [
-        ({"mapping": 5}, "conversation 1: its mapping is no object of nodes"),
         ({"mapping": {"a": 5}}, "conversation 1: its mapping is no object of nodes"),
-        (export(node("a", "root", "narrator", "x")), "conversation 1, message a: the role 'narrator' is none"),
+        (export(node("a", "b", text="a"), node("b", "a", text="b")), "conversation 1: its messages go round"),
         (export(node("a", "root", author=None)), "conversation 1, message a: the role None is none"),
         (export(node("a", "root", content="x")), "conversation 1, message a: its content is no object"),
         (export(node("a", "root", text="x", create_time="soon")), "conversation 1, message a: the time 'soon'"),
-        ({**TREE, "create_time": []}, "conversation 1: the time [] is neither"),
     ],
 )
 def test_a_broken_conversation_is_refused(conversation: dict[str, object], problem: str) -> None:
     assert refused(json.dumps([conversation])).startswith(f"chat.json, {problem}")
-
-
-@pytest.mark.parametrize("conversation", [{"mapping": {}}, {"mapping": {"a": {}}}, export(node("a", "root"))])
-def test_a_conversation_of_nothing_is_none(conversation: dict[str, object]) -> None:
-    assert read(json.dumps([conversation])) == []
 
 
 def test_a_zip_that_is_none_or_too_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -473,10 +392,9 @@ bot: ok
 @pytest.mark.parametrize(
     "line",
     [
-        "[2026-05-28 11:30] Anna: hi", "[2026-05-28T11:30:00Z] Anna: hi", "2026-05-28 13:30:00+02:00 Anna: hi",
-        "2026-05-28 11:30 - Anna: hi", "28/05/2026, 11:30 - Anna: hi", "5/28/26, 11:30\u202fAM - Anna: hi",
-        "28.05.26, 11:30 - Anna: hi", "\u200e[28/05/2026, 11:30:00] Anna: hi", "[28.05.26, 11:30:00] \u200e~ Anna: hi",
-        "[5/28/26, 11:30:00 a.m.] Anna: hi",
+        "[2026-05-28T11:30:00Z] Anna: hi", "2026-05-28 13:30:00+02:00 Anna: hi", "2026-05-28 11:30 - Anna: hi",
+        "5/28/26, 11:30\u202fAM - Anna: hi", "28.05.26, 11:30 - Anna: hi",
+        "\u200e[28/05/2026, 11:30:00] \u200e~ Anna: hi", "[5/28/26, 11:30:00 a.m.] Anna: hi",
     ],
 )  # fmt: skip
 def test_a_time_before_the_name_is_read_where_it_can_mean_one_thing(line: str) -> None:
@@ -505,7 +423,7 @@ Note: this goes on
     assert third.at == datetime(2026, 6, 1, 12, 15, tzinfo=UTC)
 
 
-def test_dates_that_can_be_read_in_two_ways_are_not_guessed() -> None:
+def test_dates_that_can_be_read_in_two_ways_are_not_guessed_and_those_that_there_are_not_refused() -> None:
     written = "03/04/2026, 11:30 - Anna: hi\n04/04/2026, 11:31 - Anna: you\n"
     found = opened(written)
     assert found.check() == 2
@@ -513,17 +431,11 @@ def test_dates_that_can_be_read_in_two_ways_are_not_guessed() -> None:
     assert [message.at for message in one(written)] == [THEN, THEN + timedelta(seconds=1)]
     assert one(written + "13/04/2026, 11:31 - Anna: now it is clear\n")[0].at.month == 4
     assert one("[11:30] Anna: no date at all")[0].at == THEN
-
-
-@pytest.mark.parametrize(
-    "stamp", ["[2026-02-30 11:30]", "[2026-05-28 25:30]", "31/31/2026, 11:30 -", "[0001-01-01 11:30]"]
-)
-def test_a_time_that_there_is_not_is_refused(stamp: str) -> None:
-    written = f"{stamp} Anna: hi\n"
-    if stamp.startswith("31"):
-        assert one(written)[0].at == THEN  # neither way round
-    else:
-        assert refused(written) == "chat.json, line 1: begins with a time that there is not"
+    assert one("31/31/2026, 11:30 - Anna: hi\n")[0].at == THEN  # neither way round
+    for stamp in ("[2026-02-30 11:30]", "[2026-05-28 25:30]", "[0001-01-01 11:30]"):
+        assert refused(f"{stamp} Anna: hi\n") == "chat.json, line 1: begins with a time that there is not"
+    last = {"role": "user", "content": "a", "timestamp": "9999-12-30T00:00:00Z"}
+    assert refused(json.dumps([last, HELLO[0]])) == "chat.json, message 2: its time is outside the years 1 to 9999"
 
 
 # Ids, times and names.
@@ -547,11 +459,6 @@ def test_what_was_said_later_is_later() -> None:
     assert [(message.at - THEN).total_seconds() for message in found] == [0, 0.001, 1.001, 1.002, 100]
 
 
-def test_time_has_an_end() -> None:
-    last = {"role": "user", "content": "a", "timestamp": "9999-12-30T00:00:00Z"}
-    assert refused(json.dumps([last, HELLO[0]])) == "chat.json, message 2: its time is outside the years 1 to 9999"
-
-
 def test_a_longer_version_of_a_chat_has_the_ids_of_the_shorter() -> None:
     longer = [*HELLO, {"role": "user", "content": "hello"}, {"role": "system", "content": "x"}, *HELLO]
     for write in (json.dumps, lambda said: "\n".join(map(json.dumps, said))):
@@ -564,41 +471,20 @@ def test_a_longer_version_of_a_chat_has_the_ids_of_the_shorter() -> None:
     assert [message.id for message in named] == [message.id for message in short]
 
 
-def test_ids_of_the_file_are_kept_unless_they_are_none() -> None:
-    ids = ["m1", "m1", "x" * 200, "", 5, "a\0"]
-    found = one(json.dumps([{"role": "user", "content": "a", "id": each} for each in ids]))
-    assert found[0].id == "m1"
-    assert all(message.id.startswith("im_") for message in found[1:])
-
-
-@pytest.mark.parametrize(
-    ("name", "id"),
-    [
-        ("Anna", "Anna"), ("Anna Berg", "Anna_Berg"), ("José Łukasz", "Jose_Lukasz"), ("Anna 🌸", "Anna"),
-        ("a@b.no", "a@b.no"), ("+47 123", "+47_123"), ("O'Neil", "ONeil"),
-    ],
-)  # fmt: skip
-def test_a_name_becomes_an_id_that_can_be_read(name: str, id: str) -> None:
-    assert make_sender_id(name, "user") == id
-
-
-def test_names_in_other_scripts_are_never_one() -> None:
-    names = ["Анна", "Олег", "Анна B", "Олег B", "李", "🌸", "..", "x" * 200, "x" * 201]
-    ids = [make_sender_id(name, "user") for name in names]
-    assert len(set(ids)) == len(names)
-    assert all(re.fullmatch(r"[a-zA-Z0-9_.@+-]{1,128}", each) and each not in (".", "..") for each in ids)
-    assert ids[0].startswith("user_")
-    assert ids[2].startswith("B_")
-
-
 @given(st.text(min_size=1), st.sampled_from(["user", "assistant", "tool"]))
-def test_every_name_has_an_id(name: str, role: Literal["user", "assistant", "tool"]) -> None:
+def test_every_name_has_an_id_that_can_be_read_and_no_two_have_one(
+    name: str, role: Literal["user", "assistant", "tool"]
+) -> None:
     made = make_sender_id(name, role)
     assert re.fullmatch(r"[a-zA-Z0-9_.@+-]{1,128}", made)
     assert made not in (".", "..")
+    readable = {"Anna Berg": "Anna_Berg", "José Łukasz": "Jose_Lukasz", "Anna 🌸": "Anna", "a@b.no": "a@b.no"}
+    assert {name: make_sender_id(name, "user") for name in readable} == readable
+    names = ["Анна", "Олег", "Анна B", "Олег B", "李", "🌸", "..", "x" * 200, "x" * 201]
+    assert len({make_sender_id(name, "user") for name in names}) == len(names)
 
 
-def test_sessions_are_called_by_their_id_their_title_or_the_file() -> None:
+def test_sessions_are_called_by_their_id_their_title_the_file_or_their_first_words() -> None:
     several = [
         {"messages": HELLO}, {"messages": HELLO}, {"messages": HELLO, "title": "Trip\n to\0 Oslo "},
         {"messages": HELLO, "title": "chat-2"}, {"messages": [], "title": "empty"},
@@ -609,12 +495,9 @@ def test_sessions_are_called_by_their_id_their_title_or_the_file() -> None:
     assert names == ["chat", "chat-2", "Trip to Oslo", "chat-2-2", "x" * 128, "x" * 126 + "-2"]
     chosen = read(json.dumps(several), options=replace(OPTIONS, session="mine"))
     assert [session for session, _ in chosen] == ["mine", *(f"mine-{number}" for number in range(2, 7))]
-
-
-def test_a_chat_without_a_name_is_called_by_its_first_words() -> None:
-    ((first, _),) = read("Anna: hi\n", "-")
-    ((second, _),) = read("Anna: hi\nAnna: you\n", "-")
-    ((third, _),) = read("Anna: hello\n", "-")
+    ((first, _),), ((second, _),), ((third, _),) = (
+        read(each, "-") for each in ("Anna: hi\n", "Anna: hi\nAnna: you\n", "Anna: hello\n")
+    )
     assert first == second != third
     assert re.fullmatch("chat-[0-9a-f]{12}", first)
 
@@ -658,14 +541,6 @@ def test_messages_in_text_are_read_as_they_were_written(spoken: list[tuple[str, 
         assert told(written, "chat.txt") == meant
 
 
-@given(st.binary(max_size=200) | st.text(st.sampled_from('[]{}":,\\nrole usr01\ncontent'), max_size=80).map(str.encode))
-def test_anything_else_is_read_or_refused(content: bytes) -> None:
-    try:
-        read(content)
-    except Invalid:
-        return
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.sampled_from(["user", "assistant", "tool", "a"]),
     lambda inner: st.lists(inner, max_size=3)
@@ -680,11 +555,14 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
-@given(st.lists(JSON, max_size=4) | JSON, st.sampled_from([None, "openai", "jsonl", "chatgpt", "text"]))
-def test_any_json_is_read_or_refused(
-    value: object, format: Literal["openai", "jsonl", "chatgpt", "text"] | None
-) -> None:  # fmt: skip
-    try:
-        read(json.dumps(value), options=replace(OPTIONS, format=format))
-    except Invalid:
-        return
+@given(
+    st.binary(max_size=200)
+    | st.text(st.sampled_from('[]{}":,\\nrole usr01\ncontent'), max_size=80).map(str.encode)
+    | (st.lists(JSON, max_size=4) | JSON).map(lambda value: json.dumps(value).encode()),
+    st.sampled_from([None, "openai", "jsonl", "chatgpt", "text"]),
+)
+def test_anything_else_is_read_or_refused(
+    content: bytes, format: Literal["openai", "jsonl", "chatgpt", "text"] | None
+) -> None:
+    with suppress(Invalid):
+        read(content, options=replace(OPTIONS, format=format))

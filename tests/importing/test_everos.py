@@ -9,6 +9,7 @@ import pytest
 
 from cofio import Engine
 from cofio.conversations.conversations import Conversations, Project
+from cofio.conversations.message_records import fields
 from cofio.importers.everos import has_memory
 from cofio.values.records import Kind
 from cofio.vault.recovery import RecoveryResult, take
@@ -24,61 +25,46 @@ def taken(memory: Engine, tree: Path) -> RecoveryResult:
     return take(Conversations(memory), tree)
 
 
-def test_everything_that_has_a_place_here_is_taken_over(memory: Engine, tmp_path: Path) -> None:
-    done = taken(memory, make(tmp_path / "everos"))
+def test_everything_that_has_a_place_here_is_taken_over_once_with_its_ids_times_and_words(
+    memory: Engine, tmp_path: Path
+) -> None:
+    assert not has_memory(tmp_path)
+    tree = make(tmp_path / "everos")
+    assert has_memory(tree)
+    files = {file: file.read_bytes() for file in tree.rglob("*") if file.is_file()}
+    done = taken(memory, tree)
     assert done.new == 7
     assert done.counts == {Kind.EPISODE: 3, Kind.FACT: 1, Kind.PROFILE: 1, Kind.CASE: 1, Kind.SKILL: 1}
     assert done.left_out == {"days of foresights": 1, "documents of the knowledge base": 1}
     assert (done.changed, done.refused) == ([], [])
-
-
-def test_an_entry_keeps_its_id_its_time_and_its_words(memory: Engine, tmp_path: Path) -> None:
-    taken(memory, make(tmp_path / "everos"))
-    episode = memory.get(ALICE, "ep_20261115_00000001", kind=Kind.EPISODE)
-    assert episode is not None
-    assert episode.title == "Alice plans a climbing trip to Yosemite"
-    assert episode.text.endswith("climbing.\n\n### Plans\n- Yosemite in spring")
-    assert episode.created_at.isoformat() == "2026-05-28T11:30:36+00:00"
-    assert isinstance(episode.data, dict)
-    assert episode.data["session_id"] == "chat-1"
-    assert episode.data["senders"] == {"alice": True, "bot": True}
-    fact = memory.get(ALICE, "af_20261115_00000001", kind=Kind.FACT)
-    assert fact is not None
-    assert fact.parent == episode.id
-    later = memory.get(ALICE, "ep_20261115_00000002", kind=Kind.EPISODE)
-    assert later is not None
-    assert later.created_at.isoformat() == "2026-05-29T06:00:00.500000+00:00"
-
-
-def test_profiles_cases_and_skills_come_with_it(memory: Engine, tmp_path: Path) -> None:
-    taken(memory, make(tmp_path / "everos"))
-    profile = memory.get(ALICE, "profile", kind=Kind.PROFILE)
-    assert profile is not None
-    assert isinstance(profile.data, dict)
-    assert profile.data["summary"] == "A climber: she lives near Yosemite."
-    assert profile.data["profile_timestamp_ms"] == 1779967836000
-    case = memory.get(FIXER, "ac_20261115_00000001", kind=Kind.CASE)
-    assert case is not None
-    assert isinstance(case.data, dict)
-    assert case.data["key_insight"] == "Look at the pods first."
-    (skill,) = memory.list(FIXER, kinds=(Kind.SKILL,))
-    assert isinstance(skill.data, dict)
-    assert (skill.title, skill.data["confidence"]) == ("deploy services", 0.6)
-    assert skill.data["source_case_ids"] == ["fixer_ac_20261115_00000001"]
-
-
-def test_apps_and_projects_stay_apart(memory: Engine, tmp_path: Path) -> None:
-    taken(memory, make(tmp_path / "everos"))
-    assert memory.count(Project(app="shop", name="web").owner("user", "bob")) == 1
-    assert memory.count(Project().owner("user", "bob")) == 0
-
-
-def test_a_second_time_changes_nothing(memory: Engine, tmp_path: Path) -> None:
-    tree = make(tmp_path / "everos")
-    taken(memory, tree)
     before = [*memory.export()]
     assert taken(memory, tree).new == 0
     assert [*memory.export()] == before
+    assert {file: file.read_bytes() for file in tree.rglob("*") if file.is_file()} == files
+    episode = memory.get(ALICE, "ep_20261115_00000001", kind=Kind.EPISODE)
+    fact = memory.get(ALICE, "af_20261115_00000001", kind=Kind.FACT)
+    later = memory.get(ALICE, "ep_20261115_00000002", kind=Kind.EPISODE)
+    profile = memory.get(ALICE, "profile", kind=Kind.PROFILE)
+    case = memory.get(FIXER, "ac_20261115_00000001", kind=Kind.CASE)
+    (skill,) = memory.list(FIXER, kinds=(Kind.SKILL,))
+    assert episode
+    assert episode.title == "Alice plans a climbing trip to Yosemite"
+    assert episode.text.endswith("climbing.\n\n### Plans\n- Yosemite in spring")
+    assert episode.created_at.isoformat() == "2026-05-28T11:30:36+00:00"
+    assert (fields(episode)["session_id"], fields(episode)["senders"]) == ("chat-1", {"alice": True, "bot": True})
+    assert fact
+    assert fact.parent == episode.id
+    assert later
+    assert later.created_at.isoformat() == "2026-05-29T06:00:00.500000+00:00"
+    assert profile
+    assert fields(profile)["summary"] == "A climber: she lives near Yosemite."
+    assert fields(profile)["profile_timestamp_ms"] == 1779967836000
+    assert case
+    assert fields(case)["key_insight"] == "Look at the pods first."
+    assert (skill.title, fields(skill)["confidence"]) == ("deploy services", 0.6)
+    assert fields(skill)["source_case_ids"] == ["fixer_ac_20261115_00000001"]
+    assert memory.count(Project(app="shop", name="web").owner("user", "bob")) == 1
+    assert memory.count(Project().owner("user", "bob")) == 0
 
 
 def test_what_was_learned_since_is_numbered_after_what_was_taken_over(memory: Engine, tmp_path: Path) -> None:
@@ -94,11 +80,6 @@ def test_what_was_learned_since_is_numbered_after_what_was_taken_over(memory: En
     assert memory.read(own.id).text == "Ours."
     assert memory.get(ALICE, "ep_20261115_00000003", kind=Kind.EPISODE) is not None
     assert taken(memory, tree).new == 0
-
-
-def test_a_product_that_is_not_there_is_not_found(tmp_path: Path) -> None:
-    assert not has_memory(tmp_path)
-    assert has_memory(make(tmp_path / "everos"))
 
 
 @pytest.mark.parametrize(
@@ -152,10 +133,3 @@ def test_links_pipes_and_strange_names_are_not_followed(memory: Engine, tmp_path
     assert sorted(why.split(" '")[0] for _, why in done.refused) == [
         "is a link, and none is followed", "is no UTF-8 text", "is no plain file", "the folder", "the folder",
     ]  # fmt: skip
-
-
-def test_the_tree_stays_as_it_was(memory: Engine, tmp_path: Path) -> None:
-    tree = make(tmp_path / "everos")
-    before = {file: file.read_bytes() for file in tree.rglob("*") if file.is_file()}
-    taken(memory, tree)
-    assert {file: file.read_bytes() for file in tree.rglob("*") if file.is_file()} == before

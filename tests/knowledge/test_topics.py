@@ -15,6 +15,9 @@ from cofio.knowledge.summaries import summarise_document, summarise_text
 from cofio.knowledge.topics import LONGEST, MOST_HEADINGS, divide_text, mask_outline, name_text, plain_heading
 
 from ..content.making import docx, odt, pdf, pptx, xlsx
+from ..tiers import scale_examples
+
+pytestmark = pytest.mark.usefixtures("process")
 
 lines = st.one_of(
     st.sampled_from(["", "# One", "## Two", "### Three ###", "###### Six", "Under", "====", "----", "```", "~~~", "#"]),
@@ -72,7 +75,7 @@ def test_a_heading_inside_of_a_secret_is_none() -> None:
 
 
 @given(documents, st.sampled_from(["md", "rst", "txt", "csv"]))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=scale_examples(200))
 def test_every_character_is_in_exactly_one_topic(source: str, extension: str) -> None:
     outline = outlined(source, extension)
     topics = divide_document(outline, "A title")
@@ -82,7 +85,7 @@ def test_every_character_is_in_exactly_one_topic(source: str, extension: str) ->
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.text(max_size=30)), max_size=60))
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=scale_examples(200))
 def test_headings_that_a_reader_marks_are_where_the_outline_says(pieces: list[tuple[int, str]]) -> None:
     marked = "\n".join(f"\x01{level}{text}" if level else text for level, text in [(0, "begin"), *pieces])
     outline = outline_marked(marked)
@@ -115,10 +118,9 @@ def test_summaries_and_names_are_short_lines(text: str) -> None:
 def test_markdown_headings_are_the_tree() -> None:
     source = "Before.\n\n# A\n\nText.\n\n## A1\n\nx\n\n### Deep\n\ny\n\n## A2\n\nz\n\nB\n===\n\nw"
     assert paths(source) == ["Before.", "A", "A > A1", "A > A1 > Deep", "A > A2", "B"]
-
-
-def test_a_level_that_is_skipped_is_no_step() -> None:
-    assert paths("# A\n\n#### B\n\nx\n\n## C\n\ny") == ["A", "A > B", "A > C"]
+    assert paths("# A\n\n#### B\n\nx\n\n## C\n\ny") == ["A", "A > B", "A > C"]  # a level that is skipped is no step
+    topics = divide_document(outline_text("# A\n\n## B\n\nx\n\nC\n===\n", "md"), "T")
+    assert {topic.name: topic.bare for topic in topics} == {"A": True, "B": False, "C": True}
 
 
 def test_what_only_looks_like_a_heading_is_none() -> None:
@@ -163,13 +165,6 @@ def test_a_long_section_has_its_pieces_under_it() -> None:
     assert rest[-1].path == ("Long", "Sub")
     assert all(topic.parent == 1 and topic.depth == 2 for topic in rest)
     assert first.children == [topic.index for topic in rest]
-
-
-def test_a_heading_with_nothing_under_it_is_bare() -> None:
-    bare = {
-        topic.name: topic.bare for topic in divide_document(outline_text("# A\n\n## B\n\nx\n\nC\n===\n", "md"), "T")
-    }
-    assert bare == {"A": True, "B": False, "C": True}
 
 
 def test_where_there_are_too_many_headings_the_deepest_do_not_count() -> None:

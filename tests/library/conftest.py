@@ -18,8 +18,14 @@ from .. import postgres, servers
 QUIET = Settings(background=False, embedder="none", sync="normal")
 
 
+@pytest.fixture
+def anyio_backend() -> str:
+    """Asynchronous tests run on asyncio."""
+    return "asyncio"
+
+
 @pytest.fixture(scope="session")
-def redis_url() -> Iterator[str]:
+def redis_url(process: None) -> Iterator[str]:
     """The URL of a Redis server."""
     with servers.redis() as url:
         yield url
@@ -34,7 +40,7 @@ def redis_backend(redis_url: str) -> Iterator[RedisBackend]:
 
 
 @pytest.fixture(scope="session")
-def _shared_memory() -> Iterator[PostgreSQLBackend]:
+def _shared_memory(process: None) -> Iterator[PostgreSQLBackend]:
     """A backend on PostgreSQL that tests use one after the other: to make its tables takes longer than a test."""
     backend = PostgreSQLBackend(dsn=postgres.find_url(), schema="library_backend", settings=QUIET)
     yield backend

@@ -6,7 +6,7 @@
         assert [call.task for call in server.calls] == ["episode", "profile"]
 
 A script is one manner, or several: each is good for one call, and the last for all that follow. A manner is a function
-of what was asked that gives a `Say`; those that are named here are `MANNERS`.
+of what was asked that gives a `Say`.
 """
 
 from __future__ import annotations
@@ -158,19 +158,11 @@ class Scripted:
 
 def completion(text: str | None, *, usage: bool = True, finish: str = "stop", **message: Any) -> Say:
     """A model's answer with this text."""
+    choice = {"index": 0, "finish_reason": finish, "message": {"role": "assistant", "content": text, **message}}
     answer: dict[str, Any] = {
-        "id": "chatcmpl-1",
-        "object": "chat.completion",
-        "created": 1_700_000_000,
-        "model": "scripted",
-        "choices": [
-            {
-                "index": 0,
-                "finish_reason": finish,
-                "message": {"role": "assistant", "content": text, **message},
-            }
-        ],
-    }
+        "id": "chatcmpl-1", "object": "chat.completion", "created": 1_700_000_000, "model": "scripted",
+        "choices": [choice],
+    }  # fmt: skip
     if usage:
         answer["usage"] = {"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 120}
     return Say(body=json.dumps(answer).encode())
@@ -205,40 +197,35 @@ def answer(asked: Asked) -> dict[str, Any] | str:
         said = max((words for _, name, words in lines if name == person), key=len)
         new = {"topic": "likes:quoting", "category": "Words", "description": "Said something."}
         return {"operations": [{"action": "add", "item": None, "evidence": said, **new}]}
-    if asked.task == "rerank":
-        count = len(_ITEM.findall(asked.user))
-        return {"ranked": [{"item": item, "score": round(1 - item / (count + 1), 3)} for item in range(1, count + 1)]}
-    if asked.task == "document":
-        count = len(_ITEM.findall(asked.user))
-        told = [
-            {"topic": n, "name": f"Name {n}", "summary": f"Gist {n}.", "labels": ["a", "b"]}
-            for n in range(1, count + 1)
-        ]
-        return {"summary": "What it is about.", "category": "Travel", "topics": told}
+    count = len(_ITEM.findall(asked.user))
+    ranked = [{"item": item, "score": round(1 - item / (count + 1), 3)} for item in range(1, count + 1)]
+    topics = [
+        {"topic": n, "name": f"Name {n}", "summary": f"Gist {n}.", "labels": ["a", "b"]} for n in range(1, count + 1)
+    ]
+    steps = "## When to use\nAlways.\n\n## Steps\n1. Try.\n\n## Pitfalls\n- Not trying."
     others: dict[str, dict[str, Any] | str] = {
-        "case": {
-            "intent": "Do what was asked.",
-            "approach": "1. It was tried.\nOutcome: it worked.",
-            "insight": "Trying helps.",
-            "quality": 0.9,
-        },
-        "skill": {
-            "name": "do-what-is-asked",
-            "description": "For whatever is asked.",
-            "content": "## When to use\nAlways.\n\n## Steps\n1. Try.\n\n## Pitfalls\n- Not trying.",
-        },
+        "rerank": {"ranked": ranked},
+        "document": {"summary": "What it is about.", "category": "Travel", "topics": topics},
+        "case": {"intent": "Do what was asked.", "approach": "1. It was tried.\nOutcome: it worked.",
+                 "insight": "Trying helps.", "quality": 0.9},
+        "skill": {"name": "do-what-is-asked", "description": "For whatever is asked.", "content": steps},
         "sufficiency": {"sufficient": False, "missing": "The year."},
         "queries": {"queries": ["in which year", "what year was it"]},
         "image": "A red boat on a blue lake.",
         "recording": "Speaker 1: Good morning.",
-    }
+    }  # fmt: skip
     return others[asked.task]
+
+
+def say_right(asked: Asked) -> str:
+    """The text of a right answer."""
+    found = answer(asked) if asked.task else "{}"
+    return found if isinstance(found, str) else json.dumps(found)
 
 
 def right(asked: Asked) -> Say:
     """As it should be."""
-    found = answer(asked) if asked.task else "{}"
-    return completion(found if isinstance(found, str) else json.dumps(found))
+    return completion(say_right(asked))
 
 
 def wrong_types(asked: Asked) -> Say:
@@ -249,9 +236,7 @@ def wrong_types(asked: Asked) -> Say:
 
 def wrong_numbers(asked: Asked) -> Say:
     """The right shape, with numbers that are not there and words that no one said."""
-    found = answer(asked)
-    text = found if isinstance(found, str) else json.dumps(found)
-    text = re.sub(r'("sources": )\[[^\]]*\]', r"\1[0, -3, 10000]", text)
+    text = re.sub(r'("sources": )\[[^\]]*\]', r"\1[0, -3, 10000]", say_right(asked))
     text = re.sub(r'("(?:item|score|quality)": )[\w.]+', r"\g<1>977", text)
     return completion(re.sub(r'("evidence": )"(?:[^"\\]|\\.)*"', r'\1"words that no one said"', text))
 
@@ -261,25 +246,10 @@ def slow(asked: Asked) -> Say:
     return Say(held=True)
 
 
-def dripping(asked: Asked) -> Say:
-    """An answer that never ends."""
-    return replace(right(asked), drip=True)
-
-
 def truncated(asked: Asked) -> Say:
     """The first half of the answer, because there was no room for more."""
-    text = json.loads(right(asked).body)["choices"][0]["message"]["content"]
+    text = say_right(asked)
     return completion(text[: len(text) // 2], finish="length")
-
-
-def half_sent(asked: Asked) -> Say:
-    """Fewer bytes than were promised."""
-    return replace(right(asked), missing=100)
-
-
-def rate_limiting(asked: Asked) -> Say:
-    """Too many requests."""
-    return fails(429, "slow down", Retry_After="7")(asked)
 
 
 def broken(asked: Asked) -> Say:
@@ -290,11 +260,6 @@ def broken(asked: Asked) -> Say:
 def refusing(asked: Asked) -> Say:
     """The key is wrong; such an error quotes it."""
     return fails(401, f"Incorrect API key provided: {asked.headers['authorization']}")(asked)
-
-
-def quoting(asked: Asked) -> Say:
-    """A bad request, with all of it in the error."""
-    return fails(400, json.dumps(asked.body))(asked)
 
 
 def echoing(asked: Asked) -> Say:
@@ -308,21 +273,6 @@ def empty(asked: Asked) -> Say:
     return completion("")
 
 
-def speechless(asked: Asked) -> Say:
-    """An answer without a text at all, nor a count."""
-    return completion(None, usage=False)
-
-
-def page(asked: Asked) -> Say:
-    """A page for people, as if all were well."""
-    return Say(body=b"<!doctype html><html><h1>Welcome</h1></html>", headers={"Content-Type": "text/html"})
-
-
-def error_page(asked: Asked) -> Say:
-    """A gateway's page for people."""
-    return Say(status=502, body=b"<html><h1>Bad gateway</h1></html>", headers={"Content-Type": "text/html"})
-
-
 def resetting(asked: Asked) -> Say:
     """The line is cut."""
     return Say(reset=True)
@@ -330,33 +280,17 @@ def resetting(asked: Asked) -> Say:
 
 def fenced(asked: Asked) -> Say:
     """The answer in a fence."""
-    return _around("```json\n", "\n```")(asked)
+    return completion(f"```json\n{say_right(asked)}\n```")
 
 
 def chatty(asked: Asked) -> Say:
     """The answer with words around it."""
-    return _around("Sure! Here is {what} you want:\n\n", "\n\nLet me know if you need anything else :}")(asked)
-
-
-def thinking(asked: Asked) -> Say:
-    """The answer after a thought that looks like one."""
-    return _around('<think>Maybe {"title": "no"}?</think>\n', "")(asked)
+    return completion(f"Sure! Here is {{what}} you want:\n\n{say_right(asked)}\n\nIs there anything else :}}")
 
 
 def commas(asked: Asked) -> Say:
     """An answer with a comma too many."""
-    text = json.loads(right(asked).body)["choices"][0]["message"]["content"]
-    return completion(re.sub(r"\}$", ",}", text))
-
-
-def uncounted(asked: Asked) -> Say:
-    """An answer that does not say what it cost."""
-    return completion(json.loads(right(asked).body)["choices"][0]["message"]["content"], usage=False)
-
-
-def declining(asked: Asked) -> Say:
-    """A refusal of the model."""
-    return completion(None, refusal="I cannot help with that.")
+    return completion(re.sub(r"\}$", ",}", say_right(asked)))
 
 
 def without_schema(asked: Asked) -> Say:
@@ -394,14 +328,6 @@ def particular(asked: Asked) -> Say:
     return right(asked)
 
 
-def _around(before: str, after: str) -> Manner:
-    def manner(asked: Asked) -> Say:
-        found = json.loads(right(asked).body)["choices"][0]["message"]["content"]
-        return completion(f"{before}{found}{after}")
-
-    return manner
-
-
 @cache
 def _starts() -> dict[str, str]:
     own = prompts.Prompts()
@@ -409,13 +335,16 @@ def _starts() -> dict[str, str]:
     return {name: own.fill(name, **blank)[0] for name in prompts.PLACEHOLDERS}
 
 
-GOOD: tuple[Manner, ...] = (
-    right, fenced, chatty, thinking, commas, uncounted, without_schema, without_json, as_llama_cpp, particular,
-)  # fmt: skip
-"""Manners that give an answer to each prompt."""
-BAD: tuple[Manner, ...] = (
-    wrong_types, slow, dripping, half_sent, rate_limiting, broken, refusing, quoting, echoing, empty, speechless,
-    page, error_page, resetting, declining,
-)  # fmt: skip
-"""Manners that give none."""
-MANNERS = (*GOOD, *BAD, wrong_numbers, truncated)
+HTML = {"Content-Type": "text/html"}
+BAD: dict[str, Manner] = {
+    "wrong types": wrong_types, "slow": slow, "broken": broken, "refusing": refusing, "echoing": echoing,
+    "empty": empty, "resetting": resetting, "speechless": lambda asked: completion(None, usage=False),
+    "dripping": lambda asked: replace(right(asked), drip=True), "truncated": truncated,
+    "half sent": lambda asked: replace(right(asked), missing=100),
+    "rate limiting": fails(429, "slow down", Retry_After="7"),
+    "quoting": lambda asked: fails(400, json.dumps(asked.body))(asked),
+    "page": lambda asked: Say(body=b"<!doctype html><html><h1>Welcome</h1></html>", headers=HTML),
+    "error page": lambda asked: Say(status=502, body=b"<html><h1>Bad gateway</h1></html>", headers=HTML),
+    "declining": lambda asked: completion(None, refusal="I cannot help with that."),
+}  # fmt: skip
+"""Manners that give no answer to a question in JSON."""

@@ -5,30 +5,18 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.text.token_counts import CUT, count_tokens, fit, trim
+from cofio.text.token_counts import count_tokens, fit, trim
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=400)
 
 
-def test_a_long_text_keeps_more_of_its_beginning_than_of_its_end() -> None:
-    text = "".join(f"{number:05d} " for number in range(1_000))
-    head, tail = trim(text, 200).split(CUT)
-    assert text.startswith(head)
-    assert text.endswith(tail)
-    assert 2 < len(head) / len(tail) < 3
-
-
-def test_only_the_longest_texts_are_cut() -> None:
+def test_only_the_longest_texts_are_cut_and_other_scripts_cost_more() -> None:
     short, longer, longest = "a" * 40, "b" * 4_000, "c" * 40_000
     cut = fit([longest, short, longer], 500)
     assert cut[1] == short
     assert len(cut[0]) == len(cut[2])
     assert sum(map(count_tokens, cut)) <= 500
-
-
-def test_other_scripts_cost_more() -> None:
-    assert count_tokens("memory") == 2
-    assert count_tokens("記憶") == 2
+    assert count_tokens("memory") == count_tokens("記憶") == 2
 
 
 @given(TEXTS, st.integers(10, 200))

@@ -24,7 +24,7 @@ from tests.waiting import wait_for, wait_until
 
 from cofio.config.address import StoreAddress
 from cofio.embed.hashed import HashedEmbedder
-from cofio.extract.extractor import Call, Case, Message, Skill
+from cofio.extract.extractor import Call, Message, Skill
 from cofio.extract.rules import Rules
 from cofio.llm import Failed, Model, ModelExtractor
 
@@ -49,13 +49,7 @@ CHAT = [
 ]
 RUN = [
     Message(id="1", sender="ana", at=START, text="Restart the mail server."),
-    Message(
-        id="2",
-        sender="bot",
-        role="assistant",
-        at=START,
-        calls=(Call(id="c", name="restart", arguments='{"host": "m"}'),),
-    ),
+    Message(id="2", sender="bot", role="assistant", at=START, calls=(Call(id="c", name="restart", arguments="{}"),)),
     Message(id="3", sender="tools", role="tool", at=START, answers="c", text="restarted"),
     Message(id="4", sender="bot", role="assistant", at=START, text="It runs again."),
 ]
@@ -127,19 +121,14 @@ def outcome(ask: Callable[[], object]) -> str:
         return failed.reason
 
 
-def make_case() -> Case:
-    (case,) = Rules().extract(RUN, UTC, lambda _: False).cases
-    return case
-
-
 def make_questions(reader: ModelExtractor) -> dict[str, Callable[[], object]]:
     """A question by each prompt that has one."""
     found, run = (Rules().extract(each, UTC, lambda _: False) for each in (CHAT, RUN))
-    skill: Skill = Rules().build_skill([make_case()])
+    skill: Skill = Rules().build_skill(run.cases)
     return {
         "episode and profile": lambda: reader.read(CHAT, UTC, found, {}),
         "case": lambda: reader.read(RUN, UTC, run, {}),
-        "skill": lambda: reader.skill([make_case()], None, found=skill),
+        "skill": lambda: reader.skill(run.cases, None, found=skill),
         "sufficiency": lambda: reader.judge_sufficiency("Where does Ana live?", ["Ana lives in Bergen."]),
         "queries": lambda: reader.propose_queries("Where does Ana live?", ["Ana sails."], "the town"),
         "rerank": lambda: reader.rank("Where does Ana live?", [("a", "Ana lives in Bergen."), ("b", "Cats.")]),
@@ -157,14 +146,6 @@ def test_a_conversation_that_does_not_fit_is_refused(model: Model) -> None:
     assert outcome(lambda: ModelExtractor(model).read(long, UTC, found, {})) == "refused"
 
 
-def test_an_answer_that_takes_too_long_is_not_waited_for(url: str) -> None:
-    hasty = Model(url, "smollm2", timeout=0.2, rest=0.0)
-    found = Rules().extract(CHAT, UTC, lambda _: False)
-    assert outcome(lambda: ModelExtractor(hasty).read(CHAT, UTC, found, {})) == "slow"
-    hasty.close()
-
-
-@pytest.mark.folder_only("about the model, not about the store")
 def test_a_flush_answers_with_the_rules_records_and_the_model_s_follow_or_a_reason(
     url: str, store: StoreAddress
 ) -> None:

@@ -30,13 +30,13 @@ LINGER = 45.0 if os.environ.get("COFIO_TORTURE") == "1" else 0.0
 
 
 def ask(process: subprocess.Popen[str], method: str, **params: object) -> Any:
-    """The result of a JSON-RPC call on a process's pipes."""
+    """The result of a JSON-RPC call on a process's pipes; what the server says on its own is passed over."""
     assert process.stdin
     assert process.stdout
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     process.stdin.write(json.dumps(message) + "\n")
     process.stdin.flush()
-    return json.loads(process.stdout.readline())["result"]
+    return next(answer["result"] for answer in map(json.loads, process.stdout) if answer.get("id") == 1)
 
 
 def end(process: subprocess.Popen[str]) -> None:
@@ -110,22 +110,12 @@ async def _use_mcp(address: str) -> None:
 
 
 def _use_rest(address: str, vault: Path) -> None:
-    """Have a conversation kept, edit its file by hand, and see that the edit is taken in."""
+    """Have a conversation kept, and written to the vault."""
     said = {"sender_id": "ada", "role": "user", "timestamp": 1779967836000, "content": "I live in Oslo."}
     fetch(f"{address}/add", {"session_id": "s", "messages": [said]})
     fetch(f"{address}/flush", {"session_id": "s"})
     assert "Oslo" in fetch(f"{address}/search", {"user_id": "ada", "query": "who lives in Oslo"})
     wait_until(lambda: [*vault.rglob("episode-2026-05-28.md")])  # the files follow in the background
-    (file,) = vault.rglob("episode-2026-05-28.md")
-    wanted = {"user_id": "ada", "memory_type": "episode"}
-
-    def is_edited() -> bool:
-        """Edit the file as often as the vault, which may still be at it, writes it as it was."""
-        if "Oslo" in (text := file.read_text()):
-            file.write_text(text.replace("Oslo", "Bergen"))
-        return "Bergen" in fetch(f"{address}/get", wanted)
-
-    wait_until(is_edited)
 
 
 def _upload(address: str) -> None:
@@ -140,7 +130,6 @@ def _upload(address: str) -> None:
 
 COMMANDS = {
     "add 'We deploy on Tuesdays.' --title Deploys --key deploy": "",
-    "search 'release day'": "",
     "search 'release day' --mode semantic --why --json": "",
     "list": "",
     "show --key deploy": "",
@@ -160,26 +149,18 @@ COMMANDS = {
     "import lines.jsonl": "",
     "chat import chat.txt --app shop": "",
     "documents add notes.md": "",
-    "documents list": "",
-    "vault status": "",
     "vault sync": "",
     "mcp": "",
-    "mcp config": "",
     "mcp config claude-code --write": "",
     "animus": "",
     "token add laptop": "",
-    "token list": "",
-    "skill show": "",
     "skill install": "",
     "files write /memories/tea.md": "Ada likes tea.",
-    "files ls": "",
     "model status": "",
     "trust": "",
-    "transcripts list": "",
     "transcripts import": "",
     "hooks install claude-code --file settings.json --store .cofio": "",
     "hook claude-code --store .cofio": '{"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Deploy"}',
-    "hooks status": "",
     "rm --scope / --yes": "",
 }
 """Commands, and what they are given to read."""

@@ -59,15 +59,20 @@ class Sandbox:
     def run(self, command: Sequence[str | Path], *, input: str = "") -> None:
         """Run the program to its end, traced; it must not fail."""
         with self.start(command) as process:
-            _, told = process.communicate(input, LONGEST)
-        assert process.returncode == 0, f"{command}: {told}"
+            process.communicate(input, LONGEST)
+        assert process.returncode == 0, f"{command}: {self._errors.read_text()}"
+
+    @property
+    def _errors(self) -> Path:
+        """What the program says on stderr: a file, as a full pipe that nobody reads would hold a server up."""
+        return self.logs.with_name("errors")
 
     @contextmanager
     def start(self, command: Sequence[str | Path]) -> Iterator[subprocess.Popen[str]]:
         """Start the program, traced; at the end of the block it is asked to end, if it has not."""
-        with subprocess.Popen(
+        with self._errors.open("w") as errors, subprocess.Popen(
             [*self._tracer(), *command], cwd=self.work, env=self.environ, text=True, start_new_session=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
         ) as process:  # fmt: skip
             try:
                 yield process

@@ -103,6 +103,7 @@ def test_the_library_keeps_messages_memories_and_checkpoints(run: Run) -> None:
     done = run("-c", """
 import cofio.library, cofio.library.providers.http
 from cofio import Engine, Query, Scope
+from cofio.files import dispatch, home
 for name in cofio.__all__:
     getattr(cofio, name)
 for name in cofio.library.__all__:
@@ -113,6 +114,8 @@ for name in cofio.library.__all__:
 with Engine.open("memory") as memory:
     memory.write(Scope("demo"), text="The harbour freezes in winter.")
     print(memory.search(Query("harbour"))[0].record.text)
+    dispatch(memory, home("default"), {"command": "create", "path": "/memories/a.md", "file_text": "hello"})
+    assert "hello" in str(dispatch(memory, home("default"), {"command": "view", "path": "/memories/a.md"}))
 """, COFIO_EMBEDDER="hashed")  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
@@ -123,18 +126,6 @@ with Engine.open("memory") as memory:
         "S3Checkpointer the checkpointer s3 needs its driver",
         "The harbour freezes in winter.",
     ]
-
-
-def test_the_memory_tool_edits_files(run: Run) -> None:
-    done = run("-c", """
-from cofio import Engine
-from cofio.files import dispatch, home
-with Engine.open("memory") as memory:
-    print(dispatch(memory, home("default"), {"command": "create", "path": "/memories/a.md", "file_text": "hello"}))
-    print(dispatch(memory, home("default"), {"command": "view", "path": "/memories/a.md"}))
-""", COFIO_EMBEDDER="none")  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "hello" in done.stdout
 
 
 def test_serving_over_http_says_what_to_install(run: Run, tmp_path: Path) -> None:

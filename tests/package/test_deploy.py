@@ -82,10 +82,6 @@ def test_commands_on_the_units_store_have_the_variables_of_the_unit() -> None:
     assert sorted(words[4:-1]) == sorted(each.replace("%S", "/var/lib") for each in service["Environment"])
 
 
-def test_every_file_is_on_the_page() -> None:
-    assert [file.name for file in FILES if f"deploy/{file.name}" not in PAGE and file.name != "Containerfile"] == []
-
-
 def test_the_image_is_made_of_files_that_there_are_and_run_by_nobody_in_particular() -> None:
     copied = [word for each in instructions("COPY") if "--from" not in each for word in each.split()[:-1]]
     assert {"pyproject.toml", "src"} <= set(copied)

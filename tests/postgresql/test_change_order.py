@@ -5,11 +5,11 @@ late.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from cofio import Draft, Engine, Query, Scope, Settings
-from cofio.backends.checkpoint_interface import NewCheckpoint, ThreadKey
 from cofio.config.address import StoreAddress
 from cofio.embed.hashed import HashedEmbedder
 from cofio.engine.opening import copy_store
@@ -59,44 +59,17 @@ def test_no_writer_waits_for_another_in_its_own_scope_or_elsewhere(engine: Engin
     assert engine.check() == []
 
 
-def test_the_slots_of_a_scope_are_as_many_as_have_written_at_once(engine: Engine, store: StoreAddress) -> None:
-    with open_writes(store, 3) as begin:
-        writes = [begin() for _ in range(3)]
-        for write in writes:
-            write.apply([put("walrus")])
-        for write in writes:
-            write.commit()
-        for _ in range(10):
-            engine.write(HERE, text="walrus")
-        rows = writes[0].rows._fetch("SELECT count(*) FROM @scope_size UNION ALL SELECT count(*) FROM @moment")
-    assert rows == [(3,), (3,)]
-    assert engine.stats().records == 14
-
-
-def test_the_position_of_a_store_rises_with_every_commit_however_late(engine: Engine, store: StoreAddress) -> None:
-    positions = [engine.identity().position]
-    with open_writes(store, 2) as begin:
-        early, late = begin(), begin()
-        late.apply([put("takes its number first")])
-        early.apply([put("takes its number second")])
-        for write in (early, late):
-            write.commit()
-            positions.append(engine.identity().position)
-    assert positions == [1, 2, 3]
-
-
 def test_what_commits_late_is_exported_and_copied_by_who_comes_after_it(
-    engine: Engine, store: StoreAddress, tmp_path_factory: pytest.TempPathFactory
+    engine: Engine, store: StoreAddress, tmp_path: Path
 ) -> None:
-    folder = tmp_path_factory.mktemp("copies")
-    copy = StoreAddress(folder=folder / "after")
+    copy = StoreAddress(folder=tmp_path / "after")
     with open_writes(store, 2) as begin:
         late, early = begin(), begin()
         late.apply([put("late")])
         early.apply([put("early")])
         early.commit()
         assert [record.text for record in engine.export()] == ["walrus", "early"]
-        assert copy_store(store, StoreAddress(folder=folder / "before")).records == 2
+        assert copy_store(store, StoreAddress(folder=tmp_path / "before")).records == 2
         late.commit()
     assert [record.text for record in engine.export()] == ["walrus", "late", "early"]
     assert copy_store(store, copy).records == 3
@@ -123,14 +96,3 @@ def test_what_commits_late_is_embedded(engine: Engine, store: StoreAddress, is_k
         found = embedding.search(Query("seal", mode="semantic", floor=0.0))
         assert {hit.record.text for hit in found} == {"walrus", "early seal", "late seal"}
         assert embedding.stats().waiting_for_vectors == 0
-
-
-def test_a_checkpoint_that_commits_late_is_searched(engine: Engine, store: StoreAddress) -> None:
-    with open_writes(store, 1) as begin:
-        late = begin()
-        new = NewCheckpoint("c1", None, None, 0, 0, None, "{}", b'\0{"topic":"seal"}')
-        late.rows.checkpoints.insert(ThreadKey("library", "late", ""), new)
-        engine.checkpoints.save("library", "early", "c1", {"topic": "seal"})
-        assert [found.thread for found, _ in engine.checkpoints.search("library", "seal")] == ["early"]
-        late.commit()
-    assert {found.thread for found, _ in engine.checkpoints.search("library", "seal")} == {"early", "late"}

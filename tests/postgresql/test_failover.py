@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,21 +19,14 @@ HERE = Scope("here")
 WRITERS = 4
 
 
-@contextmanager
-def run_pair() -> Iterator[tuple[Server, Server]]:
-    """A server and a standby, without which it acknowledges nothing."""
+@pytest.fixture
+def pair() -> Iterator[tuple[Server, Server]]:
+    """A server and a standby, without which it acknowledges nothing; for one test, as one of them is gone then."""
     with run_server(wal_writer_delay="10s") as primary, run_standby(primary, wal_writer_delay="10s") as standby:
         primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
         primary.execute("SELECT pg_reload_conf()")
         wait_until(lambda: primary.execute("SELECT sync_state FROM pg_stat_replication") == [("sync",)])
         yield primary, standby
-
-
-@pytest.fixture
-def pair() -> Iterator[tuple[Server, Server]]:
-    """The two, for one test: afterwards one of them is gone."""
-    with run_pair() as running:
-        yield running
 
 
 def spell(folder: Path, *ports: int) -> str:

@@ -38,9 +38,8 @@ def engine(store: StoreAddress) -> Iterator[Engine]:
 def tools(monkeypatch: pytest.MonkeyPatch) -> Path:
     """PostgreSQL's programs, on the PATH."""
     installed = shutil.which("pg_restore") if os.environ.get("COFIO_TEST_POSTGRESQL") else None
-    found = (
-        Path(installed).parent if installed else servers.find_postgresql().folder
-    )  # a newer one may not suit the server
+    # A newer one may not suit the server.
+    found = Path(installed).parent if installed else servers.find_postgresql().folder
     monkeypatch.setenv("PATH", f"{found}{os.pathsep}{os.environ['PATH']}")
     return found
 
@@ -61,14 +60,8 @@ def test_a_dump_is_put_back_by_pg_restore(engine: Engine, store: StoreAddress, t
         engine.backup(target)
     engine.close()
     postgres.remove(store)
-    restore: list[str | Path] = [
-        tools / "pg_restore",
-        f"--dbname={postgres.find_url()}",
-        "--no-owner",
-        "--exit-on-error",
-        target,
-    ]
-    subprocess.run(restore, check=True, capture_output=True)
+    restore: list[str | Path] = [tools / "pg_restore", f"--dbname={postgres.find_url()}", "--no-owner"]
+    subprocess.run([*restore, "--exit-on-error", target], check=True, capture_output=True)
     with Engine.open(store, settings=QUIET, embedder=HashedEmbedder()) as back:
         assert [*back.export()] == before
         assert back.checkpoints.load("library", "t") == states
@@ -123,21 +116,6 @@ def test_a_dump_that_fails_leaves_nothing(engine: Engine, store: StoreAddress, t
     assert [file.name for file in tmp_path.iterdir() if "dump" in file.name or ".tmp" in file.name] == []
 
 
-def test_the_doctor_says_what_there_is_to_know_of_the_server(
-    engine: Engine, store: StoreAddress, capsys: pytest.CaptureFixture[str]
-) -> None:
-    facts, _ = engine.examine()
-    assert facts["server"].startswith("PostgreSQL ")
-    assert facts["server"].endswith(", a primary")
-    assert facts["pgvector"] >= "0.7"
-    assert " of them by cofio" in facts["connections"]
-    assert main(["--store", store.spell(), "doctor"]) == 0
-    said = capsys.readouterr().out
-    for name in ("server", "pgvector", "user", "connections", "clock", "home"):
-        assert f"info\t{name}: " in said
-    assert ("fsync is off" in said) == ("fsync is off" in str(engine.examine().warnings))
-
-
 def test_each_finding_of_the_doctor_names_what_to_run(engine: Engine, store: StoreAddress) -> None:
     schema = postgres.get_schema(store)
     execute(
@@ -154,32 +132,9 @@ def test_each_finding_of_the_doctor_names_what_to_run(engine: Engine, store: Sto
     assert len([each for each in engine.check() if "`cofio reindex`" in each]) == 3
 
 
-def test_a_user_without_rights_is_told_what_the_owner_runs(engine: Engine, store: StoreAddress) -> None:
-    schema, role = postgres.get_schema(store), f"reader_{os.getpid()}"
-    execute(
-        f"CREATE ROLE {role} LOGIN PASSWORD 'x'", f"GRANT USAGE ON SCHEMA {schema} TO {role}",
-        f"GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}",
-    )  # fmt: skip
-    try:
-        address = postgres.log_in(store, role, "x").spell()
-        with Engine.open(address, settings=QUIET) as limited:
-            (warning,) = [each for each in limited.examine().warnings if "may not" in each]
-            assert warning.endswith(f'GRANT ALL ON ALL TABLES IN SCHEMA "{schema}" TO "{role}"')
-            with pytest.raises(Unavailable, match="does not let this user do that"):
-                limited.write(HERE, text="no")
-    finally:
-        execute(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
-
-
-def test_a_server_that_is_away_is_told_in_a_sentence_by_every_command(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_a_server_that_is_away_is_told_in_a_sentence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     address = f"postgresql://me:secret@127.0.0.1:{servers.free_port()}/memory"
-    commands = [
-        ["stats"], ["doctor"], ["reindex"], ["list"], ["search", "x"], ["add", "x"], ["export"], ["show", "x"],
-        ["backup", str(tmp_path / "b")], ["backup", str(tmp_path / "b.dump")], ["rm", "x"], ["edit", "x"], ["scopes"],
-    ]  # fmt: skip
-    for command in commands:
+    for command in (["stats"], ["doctor"], ["add", "x"], ["backup", str(tmp_path / "b.dump")]):
         assert main(["--store", address, *command]) == 1, command
         said = capsys.readouterr().err
         assert said.startswith("cofio: "), (command, said)

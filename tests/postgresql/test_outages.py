@@ -1,18 +1,13 @@
-"""A server that restarts, crashes, is full or turns cofio away: callers wait where that helps, or are told."""
+"""A server that stays away, is full or turns cofio away: callers wait where that helps, or are told."""
 
 from __future__ import annotations
 
-import os
 import random
-import signal
 import subprocess
-import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
-from functools import partial
+from contextlib import suppress
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from cofio import Engine, Scope, Settings, Unavailable
@@ -21,7 +16,6 @@ from cofio.config.address import StoreAddress
 from .. import postgres
 from ..doors.rest.conftest import said, serving
 from ..servers import give_away
-from ..waiting import join, wait_until
 from .machines import Server, run_server
 
 PATIENCE = "cofio.backends.postgres.database.PATIENCE"
@@ -47,52 +41,6 @@ def engine(store: str) -> Iterator[Engine]:
     """A memory on it."""
     with Engine.open(store, settings=DURABLE) as opened:
         yield opened
-
-
-@pytest.mark.parametrize("how", ["fast", "immediate", "kill"])
-def test_a_server_that_restarts_loses_nothing_and_doubles_nothing(server: Server, engine: Engine, how: str) -> None:
-    ended = threading.Event()
-    acknowledged: list[int] = []
-
-    def write() -> None:
-        version = 0
-        while not ended.is_set():
-            number = len(acknowledged)
-            engine.write(HERE, text=f"number {number}")
-            version = engine.put(HERE, "counter", data=number, if_version=version).version
-            acknowledged.append(number)
-
-    def has_passed(count: int) -> bool:
-        return len(acknowledged) > count
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        for _ in range(2):
-            count = len(acknowledged)
-            wait_until(partial(has_passed, count + 10))
-            server.restart(how)
-        wait_until(lambda: len(acknowledged) > 40)
-    finally:
-        ended.set()
-        join(writer)
-    texts = [record.text for record in engine.export() if record.text]
-    assert texts == [f"number {number}" for number in acknowledged]
-    counter = engine.get(HERE, "counter")
-    assert counter is not None
-    assert counter.version == len(acknowledged)
-    assert engine.check() == []
-
-
-def test_a_killed_backend_takes_all_with_it_and_none_is_missed(server: Server, engine: Engine) -> None:
-    """PostgreSQL ends all sessions when one of its processes is killed, and recovers."""
-    choose = random.Random(0)
-    for number in range(4):
-        engine.write(HERE, text=f"number {number}")
-        os.kill(choose.choice(server.list_backends()), signal.SIGKILL)
-        engine.put(HERE, "key", data=number)
-    assert sorted(record.text for record in engine.export() if record.text) == [f"number {n}" for n in range(4)]
-    assert engine.check() == []
 
 
 def test_a_server_that_stays_away_is_waited_for_once(
@@ -136,22 +84,6 @@ def test_over_http_a_server_that_is_away_is_a_503_in_public_words(
         assert api.post("add", again).status_code == 200
 
 
-def test_a_server_without_a_free_connection_is_waited_for(
-    server: Server, engine: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(PATIENCE, 0.5)
-    server.execute("SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name = 'cofio'")
-    with ExitStack() as others:
-        with suppress(psycopg.OperationalError):
-            for _ in range(100):
-                others.enter_context(psycopg.connect(server.url))
-        with pytest.raises(Unavailable, match="too many clients already"):
-            engine.write(HERE, text="lost")
-        monkeypatch.undo()
-    assert engine.write(HERE, text="walrus").version == 1
-    assert engine.count() == 1
-
-
 def test_a_password_that_is_changed_is_told_and_not_shown(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -178,17 +110,6 @@ def test_a_password_that_is_changed_is_told_and_not_shown(
         assert engine.count() == 1
     rules.write_text(before)
     server.execute("SELECT pg_reload_conf()")
-
-
-def test_a_database_that_is_dropped_is_told(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.execute("CREATE DATABASE brief")
-    with Engine.open(server.spell("brief"), settings=DURABLE) as engine:
-        engine.write(HERE, text="walrus")
-        monkeypatch.setattr(PATIENCE, 0.3)
-        server.execute("DROP DATABASE brief WITH (FORCE)")
-        for call in (engine.count, lambda: engine.write(HERE, text="lost")):
-            with pytest.raises(Unavailable, match='database "brief" does not exist'):
-                call()
 
 
 @pytest.fixture

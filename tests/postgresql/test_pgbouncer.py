@@ -12,16 +12,15 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine, Query, Scope, Settings
-from cofio.backends.postgres.database import Connections, ServerAddress
 from cofio.embed.hashed import HashedEmbedder
 
 from .. import postgres
-from ..servers import free_port, pgbouncer
+from ..servers import pgbouncer
 from .machines import Server, run_server
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
 HERE = Scope("here")
-CONTRACT = ("changes", "keys", "together", "two_writers", "vectors")
+CONTRACT = ("changes", "keys", "together", "two_writers")
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +37,7 @@ def bouncer(server: Server) -> Iterator[str]:
         yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
 
 
+@pytest.mark.usefixtures("wide")
 def test_the_contract_holds_behind_it(bouncer: str) -> None:
     root = Path(__file__).parents[2]
     files = [root / "tests" / "contract" / f"test_{name}.py" for name in CONTRACT]
@@ -72,42 +72,3 @@ def test_many_threads_share_few_sessions(server: Server, bouncer: str, tmp_path:
     assert sessions <= 4 + 1  # and the one that asks
     # What holds for a session would hold for whoever comes next.
     assert server.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == [(0,)]
-
-
-def test_statements_are_prepared_only_where_the_session_stays_the_same(server: Server, bouncer: str) -> None:
-    for url, threshold in ((server.url, 5), (bouncer, None)):
-        connections = Connections(ServerAddress.parse(url), sync="normal", size=2)
-        connections.open()
-        try:
-            with connections.connect() as connection:
-                assert connection.prepare_threshold is None
-            with connections.borrow() as connection:
-                assert connection.prepare_threshold == threshold
-        finally:
-            connections.close()
-
-
-def test_one_that_was_not_noticed_is_lived_with(bouncer: str) -> None:
-    """As when a name leads to a pooler from one day on."""
-    connections = Connections(ServerAddress.parse(bouncer), sync="normal", size=4)
-    connections.open()
-    try:
-        with ThreadPoolExecutor(4) as threads:
-            answers = threads.map(lambda number: connections.fetch("SELECT $1::integer + 1", (number,)), range(400))
-            assert [row[0][0] for row in answers] == list(range(1, 401))
-    finally:
-        connections.close()
-
-
-def test_a_pooler_that_restarts_loses_nothing(server: Server, tmp_path: Path) -> None:
-    port = str(free_port())
-    store = f"postgresql://postgres@127.0.0.1:{port}/postgres?schema={postgres.name_schema(tmp_path)}"
-    with pgbouncer(server.port, listen_port=port):
-        engine = Engine.open(store, settings=QUIET)
-        written = [engine.write(HERE, text=f"number {number}") for number in range(5)]
-    with engine, pgbouncer(server.port, listen_port=port):
-        written += [engine.write(HERE, text=f"number {number}") for number in range(5, 10)]
-        server.restart("fast")
-        written += [engine.write(HERE, text=f"number {number}") for number in range(10, 15)]
-        assert list(engine.export()) == written
-        assert engine.check() == []

@@ -1,9 +1,8 @@
-"""A store is put back: from a dump, or to a moment before something went wrong; and who knew more of it notices."""
+"""A store is put back to a moment before something went wrong; and who knew more of it notices."""
 
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import pytest
 from cofio import Engine, Query, Scope, Settings
 from cofio.embed.hashed import HashedEmbedder
 
-from ..servers import find_postgresql, folder_for_postgresql, give_away
+from ..servers import folder_for_postgresql, give_away
 from ..waiting import wait_until
 from .machines import Server, copy_server, run_server
 
@@ -80,28 +79,3 @@ def _is_archived(server: Server) -> bool:
     """Whether the log up to the last switch is in the archive."""
     sql = "SELECT coalesce(last_archived_wal, '') >= pg_walfile_name(pg_current_wal_lsn() - 1) FROM pg_stat_archiver"
     return bool(server.execute(sql)[0][0])
-
-
-def test_a_dump_of_the_schema_opens_in_another_database() -> None:
-    with run_server() as server:
-        with Engine.open(server.url, settings=QUIET, embedder=HashedEmbedder()) as engine:
-            written = [engine.write(HERE, text=f"walrus {number}", data={"number": number}) for number in range(10)]
-            engine.settle()
-            engine.checkpoints.save("space", "thread", "one", {"step": 1})
-            identity = engine.identity()
-        server.execute("CREATE DATABASE other")
-        target = server.spell("other")
-        dumped = find_postgresql().run(
-            "pg_dump", "--schema=cofio", "--no-owner", "--no-sync", server.url, stderr=subprocess.PIPE
-        )
-        find_postgresql().run("psql", "-q", "-v", "ON_ERROR_STOP=1", "-c", "CREATE EXTENSION vector", target)
-        find_postgresql().run("psql", "-q", "-v", "ON_ERROR_STOP=1", target, input=dumped.stdout)
-        with Engine.open(target, settings=QUIET, embedder=HashedEmbedder()) as engine:
-            assert list(engine.export()) == written
-            assert engine.identity() == identity
-            hits = engine.search(Query("walrus 3", mode="hybrid", floor=0.0))
-            assert hits[0].record == written[3]
-            assert engine.checkpoints.load("space", "thread", "one") is not None
-            assert engine.check() == []
-            assert engine.write(HERE, text="another").version == 1
-            assert engine.checkpoints.save("space", "thread", "two", {"step": 2}) is not None

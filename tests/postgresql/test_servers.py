@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
 
-from cofio import Engine, Invalid, Scope, Settings, Unavailable
+from cofio import Conflict, Engine, Invalid, Scope, Settings, Unavailable
 from cofio.backends.postgres.database import ServerAddress
 from cofio.config.address import StoreAddress
 from cofio.conversations.conversations import Conversations, Project
 from cofio.doors.cli import main
 from cofio.doors.rest.jobs import Jobs
-from cofio.doors.web.tokens import FRESH, Tokens, open_tokens
+from cofio.doors.web.tokens import open_tokens
 from cofio.embed.hashed import HashedEmbedder
 from cofio.engine.agreement import agree
 from cofio.engine.opening import load_settings, open_shared_values
@@ -30,12 +31,14 @@ from cofio.vault.lifecycle import open_vault
 
 from .. import postgres
 from ..llm.scripted import Asked, Say, Scripted, right, slow
-from ..waiting import join, wait_until
-from .processes import CofioServer, Gateway, Start, T, starting
+from ..waiting import wait_until
+from .processes import CofioServer, Start, T, starting
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
 DAY = 86_400_000
+LONG_AGO = "2000-01-01T00:00:00+00:00"
 HERE = Scope("here")
+END_VECTOR_CLAIMS = "UPDATE @unembedded SET until = now()"  # as if their time were over
 Cofio = Callable[..., tuple[int, str, str]]
 
 
@@ -75,12 +78,6 @@ def read_all(store: StoreAddress, *kinds: Kind) -> list[Record]:
     """The records of conversations."""
     with Engine.open(store, settings=QUIET) as engine:
         return [*engine.each(CONVERSATIONS, kinds=kinds)]
-
-
-def read_jobs(store: StoreAddress) -> list[dict[str, Json]]:
-    """The tasks and jobs of conversations."""
-    found = [record.data for record in read_all(store, Kind.LEDGER)]
-    return [data for data in found if isinstance(data, dict) and "status" in data]
 
 
 # What they agree on.
@@ -128,36 +125,18 @@ def test_only_hashes_of_tokens_are_in_the_database(store: StoreAddress, cofio: C
         tokens.remove("laptop")
         assert tokens.are_required
         assert tokens.find(shown) is None
+        run_sql(store, "UPDATE @shared SET value = '[1]' WHERE name = 'tokens'")
+        with pytest.raises(Unavailable, match="the tokens in the database are damaged"):
+            tokens.refresh()
+        assert "no client is let in" in tokens.check()[0]
 
 
 def test_tokens_that_are_made_at_once_are_all_there(store: StoreAddress) -> None:
     Engine.open(store, settings=QUIET).close()
-    with open_tokens(store) as tokens:
-        threads = [threading.Thread(target=tokens.add, args=[f"t{number}"]) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        join(*threads)
-        assert {token.name for token in tokens.all()} == {f"t{number}" for number in range(8)}
-
-
-def test_tokens_are_asked_for_again_when_they_are_no_longer_fresh(
-    store: StoreAddress, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with open_shared_values(store) as shared:
-        assert shared is not None
-        one, other = Tokens(shared), Tokens(shared)
-        assert not one.are_required
-        other.add("laptop")
-        assert one.is_current
-        assert not one.are_required
-        monkeypatch.setattr("cofio.doors.web.tokens.FRESH", FRESH * 1e-9)
-        assert not one.is_current
-        one.refresh()
-        assert one.are_required
-        run_sql(store, "UPDATE @shared SET value = '[1]' WHERE name = 'tokens'")
-        with pytest.raises(Unavailable, match="the tokens in the database are damaged"):
-            one.refresh()
-        assert "no client is let in" in one.check()[0]
+    names = [f"t{number}" for number in range(8)]
+    with open_tokens(store) as tokens, ThreadPoolExecutor(8) as pool:
+        list(pool.map(tokens.add, names, timeout=60))
+        assert sorted(token.name for token in tokens.all()) == names
 
 
 def test_the_first_server_says_what_all_have_in_common(store: StoreAddress, start: Start, cofio: Cofio) -> None:
@@ -172,6 +151,13 @@ def test_the_first_server_says_what_all_have_in_common(store: StoreAddress, star
     assert rows["floor"] == "0.3\tthe database"
     assert rows["timezone"] == '"Europe/Oslo"\tthe database'
     assert rows["embedder"] == '"hashed"\tCOFIO_EMBEDDER'
+    for name, value, problem in (
+        ("floor", "2", "floor: 2.0 is not a number from 0 to 1"),
+        ("llm_base_url", "http://evil.example", "llm_base_url: is each machine's own"),
+    ):
+        code, _, told = cofio("config", "set", name, value)
+        assert code != 0
+        assert problem in told
     assert cofio("config", "set", "floor", "0.5")[:2] == (0, "floor = 0.5\n")
     with open_shared_values(store) as shared:
         assert shared is not None
@@ -180,22 +166,6 @@ def test_the_first_server_says_what_all_have_in_common(store: StoreAddress, star
         agree(shared, replace(load_settings(store), floor=0.7))
         with pytest.raises(Invalid, match=r"floor: the servers of this memory have 0\.7"):
             agree(shared, replace(load_settings(store), floor=0.5))
-
-
-@pytest.mark.parametrize(
-    ("words", "problem"),
-    [
-        (["set", "floor", "2"], "floor: 2.0 is not a number from 0 to 1"),
-        (["set", "timezone", "Nowhere"], "timezone: 'Nowhere' is not known"),
-        (["set", "port", "80"], "port: is each machine's own"),
-        (["set", "llm_base_url", "http://evil.example"], "llm_base_url: is each machine's own"),
-        (["set", "flor", "1"], "flor: is not a setting"),
-    ],
-)
-def test_what_servers_cannot_have_in_common_is_refused(cofio: Cofio, words: list[str], problem: str) -> None:
-    code, _, said = cofio("config", *words)
-    assert code != 0
-    assert problem in said
 
 
 def test_a_database_can_neither_send_anything_elsewhere_nor_widen_what_is_kept(
@@ -247,48 +217,67 @@ def test_silent_sessions_are_carved_once_and_a_model_is_asked_once_for_each(star
         for number in range(8):
             # Of one person each: what a model says of a profile that changes meanwhile, it has to say again.
             servers[number % 2].say(f"I saw finch {number}.", session=f"s{number}", by=f"person{number}")
-        wait_until(lambda: _count_jobs(servers[0].ask("jobs", page_size=100)) == {"done": 8})
+        wait_until(lambda: [job["status"] for job in servers[0].ask("jobs", page_size=100)["jobs"]] == ["done"] * 8)
         assert len(read_all(store, Kind.EPISODE)) == 8
         assert all(turn.parent is not None for turn in read_all(store, Kind.TURN))
         assert model.tasks.count("episode") == 8
         assert all(count == 1 for count in Counter(call.user for call in model.calls).values())
 
 
-def _count_jobs(listed: dict[str, list[dict[str, str]]]) -> Counter[str]:
-    return Counter(job["status"] for job in listed["jobs"])
-
-
 def test_what_a_killed_server_was_at_is_done_by_another_once_and_in_order(start: Start, store: StoreAddress) -> None:
     texts = [f"On day {number} I saw bird {number}." for number in range(12)]
-    with Scripted(slow) as silent, Scripted(right) as model:
+    with Scripted(slow) as silent, Scripted(right) as model, Engine.open(store, settings=QUIET) as engine:
+
+        def count_calls(word: str) -> int:
+            return sum(word in call.user for call in model.calls if call.task == "episode")
+
         first = start(COFIO_LLM_BASE_URL=silent.url, COFIO_LLM_MODEL="m")
-        other = start(COFIO_LLM_BASE_URL=model.url, COFIO_LLM_MODEL="m")
-        first.say("I like herons.", session="m")
+        first.say("I like herons.", session="m", by="ann")  # of whom nothing else is told meanwhile
         first.ask("flush", session_id="m")
         wait_until(lambda: silent.calls)
-        assert other.get_health()[0] == 200
-        claims: set[object] = set()
-
-        def has_been_renewed() -> bool:
-            (job,) = [each for each in read_jobs(store) if each["task"] == "refine"]
-            claims.add(job["claimed_until"])
-            return len(claims) > 2
-
-        wait_until(has_been_renewed)
-        assert model.calls == []  # the other one has looked, and left it alone
+        other = start(COFIO_LLM_BASE_URL=model.url, COFIO_LLM_MODEL="m")  # which looks for what was left undone
+        other.say("I like owls.", session="o", by="bob")
+        other.ask("flush", session_id="o")
+        wait_until(lambda: count_calls("owls"))
+        (job,) = [each for each in list_running(engine) if each["session_id"] == "m"]
+        wait_until(lambda: any(each["claimed_until"] > job["claimed_until"] for each in list_running(engine)))
+        assert count_calls("herons") == 0  # it leaves alone what another is at
         for number, text in enumerate(texts):
-            is_first = number % 2 == 0 and first.process.poll() is None
-            (first if is_first else other).say(text, at=T + number * DAY, async_mode=True)
+            (first if number in (0, 2, 4, 6) else other).say(text, at=T + number * DAY, async_mode=True)
             if number == 6:
                 first.kill()
+        run_sql(store, END_VECTOR_CLAIMS)
         other.ask("flush", session_id="s", async_mode=True)
-        wait_until(lambda: {job["status"] for job in read_jobs(store)} == {"done"})
-        asked = sum("herons" in call.user for call in model.calls if call.task == "episode")
-        assert asked in (1, 2)  # what is taken over may be asked for again, and is stored once
+        wait_until(lambda: end_claims(engine, str(job["server"])) or are_done(engine))
+        assert count_calls("herons") in (1, 2)  # what is taken over may be asked for again, and is stored once
     turns = read_all(store, Kind.TURN)
-    assert sorted(turn.text for turn in turns) == sorted(["I like herons.", *texts])
+    assert sorted(turn.text for turn in turns) == sorted(["I like herons.", "I like owls.", *texts])
     assert all(turn.parent is not None for turn in turns)  # each is carved
     assert len(read_all(store, Kind.EPISODE)) == len({turn.parent for turn in turns})
+
+
+def list_jobs(engine: Engine) -> list[dict[str, Any]]:
+    """The tasks and jobs of conversations."""
+    found = [record.data for record in engine.each(CONVERSATIONS, kinds=[Kind.LEDGER])]
+    return [data for data in found if isinstance(data, dict) and "status" in data]
+
+
+def list_running(engine: Engine) -> list[dict[str, Any]]:
+    return [data for data in list_jobs(engine) if data["status"] == "running"]
+
+
+def are_done(engine: Engine) -> bool:
+    return {data["status"] for data in list_jobs(engine)} == {"done"}
+
+
+def end_claims(engine: Engine, server: str) -> bool:
+    """End the claims of a server that is gone, as if their time were over; false."""
+    for record in engine.each(CONVERSATIONS, kinds=[Kind.LEDGER]):
+        data = record.data
+        if isinstance(data, dict) and (data.get("server"), data.get("status")) == (server, "running"):
+            with suppress(Conflict):  # another has taken it over
+                engine.edit(record.id, data={**data, "claimed_until": LONG_AGO}, if_version=record.version)
+    return False
 
 
 def test_a_server_without_a_model_leaves_its_part_to_those_that_have_one(store: StoreAddress) -> None:
@@ -320,28 +309,9 @@ def test_each_record_is_embedded_once_and_a_killed_server_s_by_another(start: St
         assert start(**chosen).get_health()[0] == 200
         wait_until(lambda: run_sql(store, count) == run_sql(store, claimed) != [(0,)])  # it leaves those alone
         killed.kill()
-        run_sql(store, "UPDATE @unembedded SET until = now()")  # as if the time of the claim were over
+        run_sql(store, END_VECTOR_CLAIMS)
         wait_until(lambda: run_sql(store, count) == [(0,)])
         stored = [endpoint.calls[0], *endpoint.calls[2:]]
         texts = Counter(text for call in stored for text in call.body["input"] if text.startswith("note"))
         assert texts == Counter(f"note {number}" for number in range(100))
     assert run_sql(store, "SELECT count(*) FROM @vector") == [(100,)]
-
-
-# When the database is away.
-
-
-def test_health_and_metrics_answer_while_the_database_is_away(store: StoreAddress, tmp_path: Path) -> None:
-    with closing(Gateway(store.spell())) as gateway, starting(StoreAddress(url=gateway.url), tmp_path) as start:
-        server = start()
-        assert server.get_health()[1]["status"] == "ok"
-        assert "cofio_store_records" in server.request("GET", "/metrics")[1]
-        gateway.cut()
-        status, told = server.get_health()
-        assert (status, told["status"]) == (503, "unavailable")
-        status, numbers = server.request("GET", "/metrics")
-        # (To know whether a token is needed, the database has to be asked.)
-        assert status == 503 or "cofio_store_records" not in numbers
-        gateway.is_open = True
-        wait_until(lambda: server.get_health()[0] == 200)
-        wait_until(lambda: "cofio_store_records" in server.request("GET", "/metrics")[1])

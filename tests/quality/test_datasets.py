@@ -116,14 +116,11 @@ def test_plain_lines_become_turns_if_they_have_a_session_and_notes_if_not(tmp_pa
     assert question.asked_at == datetime(2025, 2, 1, tzinfo=UTC)
 
 
-def test_a_changed_file_is_another_set(tmp_path: Path) -> None:
+def test_a_changed_file_is_another_set_and_scopes_are_apart(tmp_path: Path) -> None:
     before, after = read_lines(tmp_path, *PLAIN), read_lines(tmp_path, *PLAIN[:3])
     assert before.root != after.root
     assert before.root == read_lines(tmp_path, *PLAIN).root
     assert all(scope in Scope(*before.root.names) for scope in before.scopes)
-
-
-def test_records_of_several_scopes_are_apart(tmp_path: Path) -> None:
     lines = [{"id": "a", "text": "Tea.", "scope": name} for name in ("one", "two")]
     assert [scope.names[-1] for scope in read_lines(tmp_path, *lines).scopes] == ["one", "two"]
 

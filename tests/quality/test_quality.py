@@ -24,24 +24,31 @@ from ..conftest import BackendUnderTest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """The least that a hybrid search, and one without an embedder, must reach on one part of the corpus."""
+    """The least that a search must reach on one part of the corpus: today's figure, or just below it."""
 
-    hit: float
-    """The share of questions with an answer among the first ten hits."""
+    hits: int
+    """Questions with an answer among the first ten hits, in hybrid mode."""
     ndcg: float
     keyword_ndcg: float
-    off_topic: float
-    """The share of off-topic questions for which nothing is found, by the store's default floor."""
-    silenced: float
-    """The most questions with an answer for which nothing is found: a share, by either of the two."""
-    in_order: float = 0.0
-    """The share of pairs of an older and a newer record that come in the order that the question asks for."""
+    silenced: Mapping[WayName, int]
+    """The most questions with an answer for which nothing is found, by the store's default floor."""
+    off_topic: int
+    """The most off-topic questions, of ten, for which something is found by that floor."""
+    in_order: int = 0
+    """Pairs of an older and a newer record that come in the order that the question asks for."""
 
 
 BARS = {
-    "chat": Bar(hit=0.90, ndcg=0.60, keyword_ndcg=0.45, off_topic=0.6, silenced=0.3),
-    "assistant": Bar(hit=0.95, ndcg=0.94, keyword_ndcg=0.72, off_topic=0.4, silenced=0.05),
-    "notes": Bar(hit=0.98, ndcg=0.92, keyword_ndcg=0.83, off_topic=0.8, silenced=0.08, in_order=0.8),
+    # 33 of 34; .640 and .529
+    "chat": Bar(hits=33, ndcg=0.635, keyword_ndcg=0.523, silenced={"hybrid": 7, "keyword": 3}, off_topic=0),
+    # 22 of 22; .983 and .822; 1 of 1 pair
+    "assistant": Bar(
+        hits=22, ndcg=0.978, keyword_ndcg=0.816, silenced={"hybrid": 0, "keyword": 1}, off_topic=1, in_order=1
+    ),
+    # 50 of 50; .963 and .883; 12 of 14 pairs
+    "notes": Bar(
+        hits=50, ndcg=0.958, keyword_ndcg=0.877, silenced={"hybrid": 3, "keyword": 1}, off_topic=0, in_order=12
+    ),
 }
 SLACK = 0.02
 """How far hybrid may fall behind keyword, semantic or FTS5 in nDCG on one part: less than one question of it."""
@@ -68,14 +75,11 @@ def compute_figures(result: Result) -> Figures:
 
 
 @pytest.mark.parametrize("part", BARS)
-def test_hybrid_finds_what_answers(results: Results, part: str) -> None:
-    figures = compute_figures(results[part, "hybrid"])
-    assert figures.hit_10 >= BARS[part].hit
-    assert figures.ndcg_10 >= BARS[part].ndcg
-
-
-@pytest.mark.parametrize("part", BARS)
-def test_without_an_embedder_words_alone_find_most(results: Results, part: str) -> None:
+def test_hybrid_finds_what_answers_and_words_alone_find_most(results: Results, part: str) -> None:
+    answers = results[part, "hybrid"].answers
+    missed = [each.question.text for each in answers if not each.figures.hit_10]
+    assert len(answers) - len(missed) >= BARS[part].hits, missed
+    assert compute_figures(results[part, "hybrid"]).ndcg_10 >= BARS[part].ndcg
     assert compute_figures(results[part, "keyword"]).ndcg_10 >= BARS[part].keyword_ndcg
 
 
@@ -98,7 +102,7 @@ def test_an_identifier_finds_the_note_that_holds_it_first(results: Results) -> N
 def test_a_question_that_has_an_answer_is_seldom_met_with_silence(results: Results, part: str, way: WayName) -> None:
     answers = results[part, way].answers
     silent = [each.question.text for each in answers if each.silent]
-    assert len(silent) <= BARS[part].silenced * len(answers), silent
+    assert len(silent) <= BARS[part].silenced[way], silent
 
 
 @pytest.mark.parametrize("part", BARS)
@@ -106,7 +110,7 @@ def test_nothing_is_found_for_most_questions_off_the_topic(results: Results, par
     probes = [probe for probe in results[part, "hybrid"].probes if probe.asked == OWN]
     talkative = [probe.question.text for probe in probes if not probe.silent]
     assert len(probes) == 10
-    assert len(talkative) <= (1 - BARS[part].off_topic) * len(probes), talkative
+    assert len(talkative) <= BARS[part].off_topic, talkative
 
 
 @pytest.mark.parametrize("part", BARS)
@@ -115,7 +119,7 @@ def test_of_two_records_that_say_the_same_the_one_of_the_time_in_question_comes_
 ) -> None:
     pairs = [each for each in results[part, "hybrid"].answers if each.question.below]
     reversed_ = [each.question.text for each in pairs if not each.in_order]
-    assert len(reversed_) <= (1 - BARS[part].in_order) * len(pairs), reversed_
+    assert len(pairs) - len(reversed_) >= BARS[part].in_order, reversed_
 
 
 @pytest.mark.parametrize("asked", ["when do deployments happen", "release day", "when do we deploy?"])

@@ -126,13 +126,6 @@ def test_a_snapshot_that_is_older_than_what_is_remembered_counts_for_itself(
         assert cache.count(earlier, bounds, at) == 1
 
 
-def test_few_counts_are_remembered(memory: Engine) -> None:
-    memory.write(ONE, text="a note")
-    for number in range(counts.MOST_COUNTS + 10):
-        memory.count(ONE, filter=Where("data.n", "=", number))
-    assert len(memory._backend._counts._counts) == counts.MOST_COUNTS  # type: ignore[attr-defined]
-
-
 def test_nothing_is_remembered_of_a_database_that_was_put_back(tmp_path: Path) -> None:
     with Engine.open(tmp_path / "store", settings=Settings(embedder="none", background=False)) as memory:
         memory.write(ONE, text="a note")

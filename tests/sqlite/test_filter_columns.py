@@ -34,7 +34,7 @@ ORDERS: dict[str, Callable[[Any, Any], bool]] = {
 }  # fmt: skip
 COMMANDS = ("write", "edit", "delete", "move", "settle")
 # So few rows are named to the index, and so many hits are looked at: how it is asked for what passes depends on both.
-WAYS = [(4000, 12_000), (0, 12_000), (4000, 0), (0, 0), (5, 60)]
+WAYS = [(4000, 12_000), (0, 12_000), (4000, 0), (5, 60)]
 
 
 @pytest.fixture
@@ -202,7 +202,7 @@ def test_columns_and_a_walk_through_the_records_give_the_same_hits(
         change(memory, draw, 300 + 40 * number, in_session=in_session)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_search_finds_all_that_pass_and_nothing_else(memory: Engine, seed: int) -> None:
     draw = random.Random(seed)
     memory.write_many([make_draft(draw, number) for number in range(300)])
@@ -259,8 +259,7 @@ def test_a_column_is_not_read_from_a_snapshot_that_is_overtaken(memory: Engine) 
     assert not memory.search(Query("fig", mode="keyword", filter=Where("title", "=", "old")))
 
 
-@pytest.mark.parametrize("is_read_before", [True, False])
-@pytest.mark.parametrize("written", [1, 5, 7])  # fewer than were lost, as many, and more
+@pytest.mark.parametrize(("written", "is_read_before"), [(1, True), (5, False), (7, True)])  # lost were five
 def test_columns_are_read_anew_when_the_database_was_put_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, written: int, is_read_before: bool
 ) -> None:
@@ -308,35 +307,6 @@ def test_a_filter_is_remembered_until_something_changes(memory: Engine) -> None:
     memory.edit(records[2].id, data={"n": 1})
     with backend._database.snapshot() as connection:
         assert open_filter(backend, connection, ones).selection.tolist() == [1, 3]
-
-
-def test_filters_that_were_asked_for_the_longest_ago_are_forgotten(
-    memory: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(filter_columns, "MOST_FILTERS", 2)
-    backend = memory._backend
-    assert isinstance(backend, SqliteBackend)
-    memory.write(SCOPES[0], text="fig", data={"n": 1})
-    with backend._database.snapshot() as connection:
-        first, second, _ = (open_filter(backend, connection, Where("data.n", "=", n)) for n in range(3))
-        assert open_filter(backend, connection, Where("data.n", "=", 1)) is second
-        assert open_filter(backend, connection, Where("data.n", "=", 0)) is not first
-
-
-def test_what_is_sampled_of_many_rows_and_all_of_few_tell_the_same(
-    memory: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    backend = memory._backend
-    assert isinstance(backend, SqliteBackend)
-    memory.write_many([Draft(scope=SCOPES[0], text=f"fig {n}", data={"n": n, "odd": n % 2}) for n in range(400)])
-    for filter_, is_together in ((Where("data.n", "<", 100), True), (Where("data.odd", "=", 1), False)):
-        for all_tested in (0, 10**6):
-            monkeypatch.setattr(filter_columns, "ALL_TESTED", all_tested)
-            with backend._database.snapshot() as connection:
-                backend._indexes.columns._filters.clear()
-                found = open_filter(backend, connection, filter_)
-                assert found.share == pytest.approx(0.25 if is_together else 0.5, abs=0.03)
-                assert found.is_together is is_together
 
 
 @pytest.mark.parametrize("hits_for_a_row", [1, 100])

@@ -148,17 +148,6 @@ def _fill(connection: apsw.Connection, sql: str) -> tuple[None, ...]:
     raise AssertionError(sql)
 
 
-def test_a_text_that_many_scopes_have_is_looked_for_in_one(
-    engine: Engine, statements: Statements, tmp_path: Path
-) -> None:
-    engine.same(HERE, "note 7")
-    (sql,) = [sql for sql in statements.run if "digest = ?" in sql]
-    plans = apsw.Connection(str(tmp_path / "store" / "memory.db"))
-    steps = [step[-1] for step in plans.execute(f"EXPLAIN QUERY PLAN {sql}", statements.run[sql])]
-    plans.close()
-    assert "SEARCH record USING INDEX record_text (digest=? AND scope=? AND kind=?)" in steps[0]
-
-
 def test_a_store_of_an_older_program_gets_the_better_index(tmp_path: Path) -> None:
     Engine.open(tmp_path / "store", settings=Settings(background=False, embedder="none")).close()
     old = apsw.Connection(str(tmp_path / "store" / "memory.db"))

@@ -249,101 +249,54 @@ def test_a_process_that_slept_through_many_changes_wakes_up_to_what_is(store: St
         assert engine.check() == []
 
 
-def test_a_tail_of_twenty_thousand_is_searched_like_any_other(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "LONG_TAIL", 10**9)
-    monkeypatch.setattr(upkeep, "LONG_TAIL_WORDS", 10**9)
-    drafts = [
-        Draft(scope=SCOPES[n % 3], id=f"r{n}", text=f"common n{n} {'odd' if n % 2 else 'even'}") for n in range(20_000)
-    ]
-    for start in range(0, len(drafts), 2000):
-        store.memory.write_many(drafts[start : start + 2000])
-    store.memory.edit("r100", text="changed")
-    store.memory.delete("r101")
-    for _ in range(2):
-        for at in range(2):
-            with store.look(at) as view:
-                assert found(view, "n19999") == {"r19999"}
-                assert found(view, "changed") == {"r100"}
-                assert not found(view, "n100") | found(view, "n101")
-                assert len(found(view, "common")) == 19_998
-                assert len(found(view, "odd", SCOPES[1], exact=True)) == 3334
-        store.index(5000)
-    assert store.memory.check() == []
-
-
 def count_waiting(store: Store) -> int:
     """How many changes the word index lacks."""
     return int(store.memory.stats()["waiting_for_index"])
 
 
-@pytest.mark.parametrize("batch", [1, 20, 200])
 def test_a_load_that_nothing_is_done_for_in_the_background_leaves_a_short_tail(
-    store: Store, monkeypatch: pytest.MonkeyPatch, batch: int
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upkeep, "LONG_TAIL", 50)
-    for start in range(0, 200, batch):
-        store.memory.write_many([Draft(scope=SCOPES[0], text=f"apple n{start + n}") for n in range(batch)])
-        assert count_waiting(store) < 50
+    for batch in (1, 20, 200):
+        for _ in range(0, 200, batch):
+            store.memory.write_many([Draft(scope=SCOPES[0], text="apple") for _ in range(batch)])
+            assert count_waiting(store) < 50
     for at in range(2):
         with store.look(at) as view:
-            assert len(found(view, "apple")) == 200
-            assert len(found(view, "n0")) == len(found(view, "n199")) == 1
+            assert len(found(view, "apple")) == 600
             assert len(view.snapshot.tail.versions) < 50
     assert store.memory.check() == []
 
 
 def test_long_texts_are_indexed_before_there_are_many(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upkeep, "LONG_TAIL_WORDS", 1000)
-    waiting = []
     for number in range(30):
         store.memory.write(SCOPES[0], text=f"{'apple ' * 150} n{number}")
-        waiting.append(count_waiting(store))
-    assert max(waiting) <= 7
-    assert waiting.count(0) >= 3
+        assert count_waiting(store) <= 7
     with store.look(1) as view:
         assert len(found(view, "apple")) == 30
 
 
-def test_a_write_is_done_though_its_words_cannot_be_indexed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_is_done_though_its_words_cannot_be_indexed_now(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upkeep, "LONG_TAIL", 5)
+
+    def refuse(*_: object) -> int:
+        raise Unavailable("the disk is full")
+
     with monkeypatch.context() as patch:
-
-        def refuse(*_: object) -> int:
-            raise Unavailable("the disk is full")
-
         patch.setattr(WordIndex, "index_changes", refuse)
         for number in range(20):
             store.memory.write(SCOPES[0], text=f"apple n{number}")
         assert count_waiting(store) == 20
-        with store.look(1) as view:
-            assert len(found(view, "apple")) == 20
-    store.memory.write_many([Draft(scope=SCOPES[0], text="apple") for _ in range(5)])
-    assert count_waiting(store) == 0
-
-
-def test_a_write_does_not_wait_for_another_process_that_indexes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "LONG_TAIL", 5)
-    with store.backends[1].derived.lock.try_acquire() as locked:
+    with store.backends[1].derived.lock.try_acquire() as locked:  # another process indexes
         assert locked
         store.memory.write_many([Draft(scope=SCOPES[0], text="apple") for _ in range(20)])
-        assert count_waiting(store) == 20
+        assert count_waiting(store) == 40
+        with store.look(1) as view:
+            assert len(found(view, "apple")) == 40
     store.memory.write_many([Draft(scope=SCOPES[0], text="apple") for _ in range(5)])
     assert count_waiting(store) == 0
-
-
-def test_of_many_equal_records_the_newest_come_first(store: Store) -> None:
-    records = store.memory.write_many([Draft(scope=SCOPES[0], text="just the same") for _ in range(500)])
-    hits = store.memory.search(Query("same", mode="keyword", limit=10))
-    assert [hit.record.id for hit in hits] == [record.id for record in records[:-11:-1]]
-
-
-def test_a_long_question_is_answered_by_a_new_record_with_its_rarest_word(store: Store) -> None:
-    common = [f"common{number}" for number in range(100)]
-    store.memory.write_many([Draft(scope=SCOPES[0], text=" ".join(common)) for _ in range(3)])
-    store.index(10)
-    record = store.memory.write(SCOPES[0], text="the quokka sleeps")
-    hits = store.memory.search(Query(f"{' '.join(common)} quokka", mode="keyword", floor=0.0))
-    assert record.id in {hit.record.id for hit in hits}
 
 
 def test_what_was_indexed_is_let_go(store: Store) -> None:
@@ -370,13 +323,17 @@ def test_a_record_that_changes_without_end_does_not_fill_the_memory(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tail, "SPARE", 10)
-    record = store.memory.write(SCOPES[0], text="apple")
+    monkeypatch.setattr(tail, "SPARE_WORDS", 1000)
+    record, long = (store.memory.write(SCOPES[0], text=text) for text in ("apple", "pear " * 200))
     for number in range(50):
         store.memory.edit(record.id, text=f"apple n{number}")
+        store.memory.edit(long.id, text=f"{'pear ' * 200} m{number}")
         with store.look(0) as view:
             assert found(view, f"n{number}") == found(view, "apple") == {record.id}
             assert not found(view, f"n{number - 1}")
-            assert len(view.snapshot.tail.versions) <= 13
+            versions = view.snapshot.tail.versions
+            assert len(versions) <= 14
+            assert sum(version.length for version in versions.values()) < 3000
 
 
 def test_a_search_that_breaks_off_while_catching_up_leaves_nothing_behind(
@@ -403,31 +360,6 @@ def test_a_search_that_breaks_off_while_catching_up_leaves_nothing_behind(
     with store.look(0) as view, store.look(1) as other:
         assert len(scores(view, "apple")) == 4
         assert scores(view, "apple") == scores(other, "apple")
-
-
-def test_a_long_text_that_is_edited_often_does_not_pile_up_in_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tail, "SPARE_WORDS", 1000)
-    with Engine.open(tmp_path, settings=QUIET) as memory:
-        record = memory.write(ROOT, text="apple " * 200)
-        for number in range(30):
-            memory.edit(record.id, text=f"{'apple ' * 200} n{number}")
-            assert len(memory.search(Query("apple", mode="keyword"))) == 1
-        index = memory._backend._words  # type: ignore[attr-defined]
-        assert sum(version.length for version in index._tail.versions.values()) < 2000
-
-
-def test_a_search_recovers_when_the_database_is_put_back(tmp_path: Path) -> None:
-    with Engine.open(tmp_path / "store", settings=QUIET) as memory:
-        memory.write(ROOT, text="apple")
-        memory.backup(tmp_path / "copy")
-        for _ in range(5):
-            memory.write(ROOT, text="pear")
-        assert len(memory.search(Query("pear", mode="keyword"))) == 5
-        put_back(tmp_path / "copy" / "memory.db", tmp_path / "store" / "memory.db")
-        assert len(memory.search(Query("pear", mode="keyword"))) == 0
-        assert len(memory.search(Query("apple", mode="keyword"))) == 1
 
 
 def test_a_search_finds_only_what_there_is_when_what_was_put_back_has_come_as_far_again(tmp_path: Path) -> None:
@@ -461,15 +393,3 @@ def test_long_records_are_indexed_in_steps_that_are_each_published(
     assert waiting == [10, 8, 6, 4, 2, 0]
     store.memory.close()
     store.backends[1].close()
-
-
-def test_a_write_whose_words_cannot_be_indexed_has_succeeded_all_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise Unavailable("no room")
-
-    with Engine.open(tmp_path / "store", settings=Settings(background=False, embedder="none")) as memory:
-        monkeypatch.setattr("cofio.backends.sqlite.upkeep.DerivedWork.bound_tail", fail)
-        record = memory.write(Scope("a"), text="kept")
-        assert memory.read(record.id) == record

@@ -11,18 +11,6 @@ from cofio.backends.upkeep_interface import Erase, Index
 DEMO = Scope("demo")
 
 
-def test_only_one_holds_the_lock(tmp_path: Path) -> None:
-    one, two = (SqliteBackend(tmp_path) for _ in range(2))
-    with one.derived.lock.try_acquire() as mine:
-        assert mine
-        with two.derived.lock.try_acquire() as theirs:
-            assert not theirs
-    with two.derived.lock.try_acquire() as theirs:
-        assert theirs
-    one.close()
-    two.close()
-
-
 def test_who_cannot_have_the_lock_indexes_nothing_and_counts_what_waits(memory: Engine, tmp_path: Path) -> None:
     memory.write(DEMO, text="walrus colony")
     one, two = (SqliteBackend(tmp_path / "store") for _ in range(2))

@@ -34,6 +34,7 @@ def holder(file: Path) -> subprocess.Popen[str]:
     return process
 
 
+@pytest.mark.usefixtures("process")
 def test_a_lock_is_held_against_other_processes_and_ends_when_they_are_killed(tmp_path: Path) -> None:
     process = holder(tmp_path / "lease")
     handle = os.open(tmp_path / "lease", os.O_RDWR)
@@ -81,6 +82,7 @@ def test_one_at_a_time_holds_a_folder_in_which_nothing_appears(
     assert len(list(tmp_path.glob("cofio-*.lock"))) == (2 if platform == "win32" else 0)
 
 
+@pytest.mark.usefixtures("process")
 def test_tokens_are_changed_by_one_process_at_a_time(tmp_path: Path) -> None:
     code = "import sys; from pathlib import Path; from cofio.doors.web.tokens import Tokens\n"
     code += "for n in range(10): Tokens(Path(sys.argv[1])).add(f'{sys.argv[2]}-{n}')"

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import resource
 import socket
 import subprocess
 import sys
 import types
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.waiting import wait_until
@@ -21,69 +17,8 @@ from cofio.system import processes
 from cofio.vault.journal import Journal
 from cofio.vault.writer import Stamp
 
-ENDED, RUNNING, HIDDEN, NONE = 1, 2, 3, 4
 
-
-class Call:
-    """A function of a library, which can be told its types."""
-
-    def __init__(self, answer: Callable[..., int]) -> None:
-        self.answer = answer
-        self.restype: object = None
-        self.argtypes: object = None
-
-    def __call__(self, *given: Any) -> int:
-        return self.answer(*given)
-
-
-class Kernel:
-    """What Windows' library says of a few processes."""
-
-    opened = 0
-
-    def __init__(self, name: str, use_last_error: bool = False) -> None:
-        assert name == "kernel32"
-        self.OpenProcess = Call(self._open)
-        self.CloseHandle = Call(self._close)
-        self.GetExitCodeProcess = Call(self._exit_code)
-        self.GetCurrentProcess = Call(lambda: -1)
-        self.K32GetProcessMemoryInfo = Call(self._memory)
-
-    def _open(self, access: int, inherit: bool, number: int) -> int:
-        vars(ctypes)["get_last_error"] = lambda: 5 if number == HIDDEN else 87
-        if number not in (ENDED, RUNNING):
-            return 0
-        Kernel.opened += 1
-        return number * 10
-
-    def _close(self, handle: int) -> int:
-        Kernel.opened -= 1
-        return 1
-
-    def _exit_code(self, handle: int, code: Any) -> int:
-        code._obj.value = 259 if handle == RUNNING * 10 else 0
-        return 1
-
-    def _memory(self, process: int, counters: Any, size: int) -> int:
-        assert (process, size) == (-1, ctypes.sizeof(counters._obj))
-        assert size == 8 + 8 * ctypes.sizeof(ctypes.c_size_t)
-        counters._obj.peak = 123_456_789
-        return 1
-
-
-@pytest.fixture
-def windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Windows, with a library that knows four processes."""
-    monkeypatch.setattr(sys, "platform", "win32")
-    monkeypatch.setattr(ctypes, "WinDLL", Kernel, raising=False)
-    monkeypatch.setattr(ctypes, "get_last_error", None, raising=False)
-
-    def kill(*_: object) -> None:
-        raise AssertionError("this would be Ctrl-C")
-
-    monkeypatch.setattr(os, "kill", kill)
-
-
+@pytest.mark.usefixtures("process")
 def test_a_process_is_known_to_run_or_to_have_ended() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     assert processes.is_running(child.pid)
@@ -92,13 +27,7 @@ def test_a_process_is_known_to_run_or_to_have_ended() -> None:
     assert processes.is_running(1)
 
 
-@pytest.mark.usefixtures("windows")
-def test_a_process_of_windows_is_asked_for_without_a_signal() -> None:
-    assert [processes.is_running(each) for each in (ENDED, RUNNING, HIDDEN, NONE)] == [False, True, True, False]
-    assert Kernel.opened == 0
-    assert processes.measure_peak_memory() == 123_456_789
-
-
+@pytest.mark.usefixtures("process")
 def test_a_detached_process_outlives_the_one_that_started_it(tmp_path: Path) -> None:
     done = tmp_path / "done"
     child = f"import os; open({str(done)!r}, 'w').write(f'{{os.read(0, 1)}} {{os.getcwd()}}')"
@@ -112,53 +41,10 @@ def test_a_detached_process_outlives_the_one_that_started_it(tmp_path: Path) -> 
     assert done.read_text() == f"b'' {tmp_path.resolve()}"
 
 
-def test_a_detached_process_of_windows_has_no_window_and_low_priority(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[dict[str, Any]] = []
-
-    class Process:
-        def __init__(self, command: list[str], **options: Any) -> None:
-            asked.append(options)
-
-        def wait(self) -> None:
-            pass
-
-    monkeypatch.setattr(sys, "platform", "win32")
-    monkeypatch.setattr(subprocess, "Popen", Process)
-    monkeypatch.setattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0x200, raising=False)
-    monkeypatch.setattr(subprocess, "BELOW_NORMAL_PRIORITY_CLASS", 0x4000, raising=False)
-    processes.start_detached(["python"], tmp_path)
-    processes.lower_process_priority(10)
-    assert (asked[0]["creationflags"], asked[0]["cwd"]) == (0x4200 | processes.NO_WINDOW, tmp_path)
-    assert "start_new_session" not in asked[0]
-
-
-def test_the_peak_of_memory_is_in_bytes() -> None:
+def test_a_process_knows_its_peak_of_memory_and_the_start_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 10_000_000 < processes.measure_peak_memory() < 100_000_000_000
-
-
-def test_each_start_of_the_machine_has_an_id(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(processes.read_boot_id()) == 36
     monkeypatch.setattr(processes, "_BOOT", Path("/nowhere"))
-    assert processes.read_boot_id() == ""
-
-
-def test_the_start_of_windows_is_told_by_its_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    registry = types.ModuleType("winreg")
-    asked: list[str] = []
-
-    @contextmanager
-    def open_key(root: int, place: str) -> Iterator[str]:
-        if asked:
-            raise FileNotFoundError(2, "no such key")
-        asked.append(place)
-        yield place
-
-    vars(registry).update(OpenKey=open_key, QueryValueEx=lambda key, name: (41, 4), HKEY_LOCAL_MACHINE=0)
-    monkeypatch.setitem(sys.modules, "winreg", registry)
-    monkeypatch.setattr(sys, "platform", "win32")
-    assert processes.read_boot_id() == "41"
     assert processes.read_boot_id() == ""
 
 
@@ -240,6 +126,7 @@ barrier.wait()
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have one heap")
 @pytest.mark.parametrize(("variables", "heaps"), [({}, 2), ({"MALLOC_ARENA_MAX": "3"}, 3)])
+@pytest.mark.usefixtures("process")
 def test_threads_share_two_heaps_unless_the_environment_says_how_many(variables: dict[str, str], heaps: int) -> None:
     command = [sys.executable, "-c", THREADS_WITH_MEMORY]
     done = subprocess.run(command, env=os.environ | variables, capture_output=True, check=True)

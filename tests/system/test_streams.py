@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("process")
+
 CODE = """
 import sys
 from cofio.system.streams import prepare_streams

@@ -200,6 +200,7 @@ def test_a_store_of_schema_1_can_be_reindexed_and_backed_up(old_store: Path, tmp
         assert copy.check() == []
 
 
+@pytest.mark.usefixtures("process")
 def test_processes_that_open_a_new_store_at_once_all_succeed(tmp_path: Path) -> None:
     script = """
 import sys

@@ -1,7 +1,7 @@
 """Children that are killed while they write the vault. Run as a script: a fork for each line of code to die at.
 
-It prints, for each, whether the child died there, and what whoever started next found and left. The last word says what
-the children do: they write, write later, or have a file vanish and return.
+It prints, for each, whether the child died there, and what whoever started next found and left. The last word says
+whether the children write at once or later.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -31,8 +31,6 @@ WATCHED = ("/cofio/vault/", "/cofio/sessions/mirroring.py")
 
 
 def say(conversations: Conversations, text: str, session: str) -> None:
-    from datetime import UTC, datetime
-
     at = datetime(2026, 5, 28, 11, tzinfo=UTC)
     messages = [
         Message(id="", sender="alice", name="Alice", role="user", at=at, text=text),
@@ -59,26 +57,11 @@ def death(line: int) -> Callable[[FrameType, str, Any], Any]:
     return traced
 
 
-def work(store: Path, line: int) -> None:
-    """Write, change and forget; die at so manieth line of the vault's code."""
+def work(store: Path, line: int, *, queued: bool) -> None:
+    """Write, change and forget, as a server does whose files follow later, or at once; die at so manieth line."""
     with Engine.open(store, settings=SETTINGS) as engine:
         vault = Vault(engine, store / "vault")
-        conversations = Conversations(engine, mirror=vault)
-        say(conversations, "I live in Oslo and my dog is called Rex.", "first")
-        sys.settrace(death(line))
-        say(conversations, "I work as a nurse. I love jazz.", "second")
-        (fact, *_) = engine.list(Project().owner("user", "alice"), kinds=(Kind.FACT,), newest=False)
-        conversations.apply([Edit(id=fact.id, fields={"text": "Alice lives in Oslo, in Norway."})])
-        conversations.deleter.delete_session(Project(), "first")
-        sys.settrace(None)
-        vault.close()
-
-
-def queue(store: Path, line: int) -> None:
-    """Do the same as a server does, whose files follow later; die at so manieth line of the vault's code."""
-    with Engine.open(store, settings=SETTINGS) as engine:
-        vault = Vault(engine, store / "vault")
-        conversations = Conversations(engine, mirror=MirrorQueue(vault, lambda: None))
+        conversations = Conversations(engine, mirror=MirrorQueue(vault, lambda: None) if queued else vault)
         say(conversations, "I live in Oslo and my dog is called Rex.", "first")
         vault.follow_changes()
         sys.settrace(death(line))
@@ -118,55 +101,6 @@ def recover(store: Path) -> dict[str, Any]:
         return found
 
 
-def vanish(store: Path, line: int) -> None:
-    """Have a file be gone and back; die at so manieth line of the vault's code."""
-    with Engine.open(store, settings=SETTINGS) as engine:
-        vault = Vault(engine, store / "vault")
-        conversations = Conversations(engine, mirror=vault)
-        say(conversations, "I live in Oslo and my dog is called Rex.", "first")
-        say(conversations, "I work as a nurse. I love jazz.", "second")
-        vault.settle()
-        (file,) = vault.folder.rglob("episode-*.md")
-        (store / "content").write_bytes(file.read_bytes())
-        (store / "before.json").write_text(json.dumps(records(engine)))
-        file.unlink()
-        sys.settrace(death(line))
-        VaultSync(vault, conversations).sync()
-        put_back(store)
-        VaultSync(vault, conversations).sync()
-        sys.settrace(None)
-        vault.close()
-
-
-def put_back(store: Path) -> None:
-    """Have the file be there again."""
-    file = store / "vault/default_app/default_project/users/alice/episodes/episode-2026-05-28.md"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_bytes((store / "content").read_bytes())
-
-
-def recall(store: Path) -> dict[str, Any]:
-    """Start again, put the file back, and look at everything."""
-    with Engine.open(store, settings=SETTINGS) as engine:
-        vault = Vault(engine, store / "vault")
-        syncing = VaultSync(vault, Conversations(engine, mirror=vault))
-        vault.complete()
-        put_back(store)
-        first, then = syncing.sync(), syncing.sync()
-        found = {
-            "problems": first.problems + then.problems + len(vault.list_conflicts()),
-            "same": records(engine) == json.loads((store / "before.json").read_text()),
-            "quiet": not (then.edited or then.deleted or then.rewritten or then.returned),
-        }
-        vault.close()
-        return found
-
-
-def records(engine: Engine) -> list[list[str]]:
-    """What is remembered, in any order."""
-    return sorted([each.id, each.kind, each.text, json.dumps(each.data, sort_keys=True)] for each in engine.export())
-
-
 def contents(folder: Path) -> dict[str, str]:
     files = (file for file in folder.rglob("*") if file.is_file() and ".state" not in file.parts)
     return {str(file): file.read_text() for file in files if file.suffix == ".md"}
@@ -185,15 +119,14 @@ def forked(does: Any) -> int:
 
 
 def main(folder: Path, first: int, step: int, what: str) -> None:
-    does, seen_to = {"write": (work, recover), "queue": (queue, recover), "vanish": (vanish, recall)}[what]
     line = first
     while True:
         store = folder / str(line)
-        status = forked(lambda: does(store, line))  # noqa: B023  # called at once
+        status = forked(lambda: work(store, line, queued=what == "queue"))  # noqa: B023  # called at once
         died = os.WIFSIGNALED(status)
         assert died or os.WEXITSTATUS(status) == 0
         told = folder / f"{line}.json"
-        assert forked(lambda: told.write_text(json.dumps(seen_to(store)))) == 0  # noqa: B023
+        assert forked(lambda: told.write_text(json.dumps(recover(store)))) == 0  # noqa: B023
         print(json.dumps({"line": line, "died": died, **json.loads(told.read_text())}), flush=True)
         if not died:
             return

@@ -11,13 +11,12 @@ import pytest
 
 from cofio import Engine
 from cofio.conversations.conversations import Conversations
-from cofio.conversations.mirror import VisibleRecord
 from cofio.values.errors import Unavailable
 from cofio.values.records import Kind, Scope
 from cofio.vault.attachment import FEW
 from cofio.vault.recovery import take
 
-from .conftest import DOG, OSLO, SETTINGS, Kept, T, opened, tree
+from .conftest import DOG, OSLO, SETTINGS, Kept, T, opened
 
 
 def fill(store: Path, *, user: str = "alice", count: int = 3) -> dict[str, bytes]:
@@ -69,35 +68,24 @@ def test_a_memory_that_was_lost_takes_no_file_with_it(
         assert is_left_alone(kept, before)
 
 
-@pytest.mark.parametrize("since", [0, 40], ids=["at once", "after many more changes"])
-def test_an_older_memory_that_is_put_back_takes_no_file_with_it(tmp_path: Path, since: int) -> None:
-    store = tmp_path / "store"
-    fill(store)
-    shutil.copy(store / "memory.db", tmp_path / "older.db")
-    before = fill(store, user="bob")
-    lose(store, "removed")
-    shutil.copy(tmp_path / "older.db", store / "memory.db")
-    with opened(store) as kept:
-        assert "the memory is older than its files" in kept.vault.detachment
-        for number in range(since):
-            kept.engine.write(Scope("notes"), text=f"Number {number}.")
-    with opened(store) as kept:
-        assert is_left_alone(kept, before)
-
-
-def test_a_memory_that_is_put_back_whole_is_followed_again(tmp_path: Path) -> None:
+def test_an_older_memory_that_is_put_back_takes_no_file_with_it_and_the_whole_one_is_followed_again(
+    tmp_path: Path,
+) -> None:
     store = tmp_path / "store"
     fill(store)
     shutil.copy(store / "memory.db", tmp_path / "older.db")
     before = fill(store, user="bob")
     shutil.copy(store / "memory.db", tmp_path / "newer.db")
-    for name, whole in (("older", False), ("newer", True)):
+    for name in ("older", "newer", "older"):
         lose(store, "removed")
         shutil.copy(tmp_path / f"{name}.db", store / "memory.db")
         for _ in range(2):
             with opened(store) as kept:
-                assert (kept.vault.detachment == "") == whole
+                assert ("the memory is older than its files" in kept.vault.detachment) == (name == "older")
+                assert (kept.vault.detachment == "") == (name == "newer")
                 assert kept.tree() == before
+    with opened(store) as kept:
+        assert is_left_alone(kept, before)
 
 
 @pytest.mark.parametrize("how", ["emptied", "older"])
@@ -146,8 +134,7 @@ def test_the_second_of_two_memories_on_one_folder_is_refused(tmp_path: Path) -> 
         assert len(kept.vault.list_stamps()) == len(before)
 
 
-@pytest.mark.parametrize("detached", [False, True])
-def test_the_copy_of_a_memory_is_refused_on_the_folder_of_the_first(tmp_path: Path, detached: bool) -> None:
+def test_the_copy_of_a_memory_is_refused_on_the_folder_of_the_first(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "one").mkdir(mode=0o700)
     (tmp_path / "one" / "vault").symlink_to(tmp_path / "notes")
@@ -156,22 +143,23 @@ def test_the_copy_of_a_memory_is_refused_on_the_folder_of_the_first(tmp_path: Pa
     with opened(tmp_path / "one") as kept:
         kept.say(DOG, user="bob", session="bob")
         before = kept.tree()
-        if detached:
-            kept.vault.attachment.detach(3, 4)
     for _ in range(2):
         with opened(tmp_path / "two") as kept:
             assert f"it belongs to the memory in {tmp_path / 'one'}" in kept.vault.detachment
             assert is_left_alone(kept, before)
-            assert bool(kept.vault.journal.get_about("detached")) == detached
     with opened(tmp_path / "one") as kept:
         assert kept.vault.detachment == ""
         assert kept.sync().problems == 0
         assert kept.tree() == before
 
 
-def test_the_copy_of_a_memory_with_its_files_follows_in_its_own(tmp_path: Path) -> None:
-    fill(tmp_path / "one")
+def test_a_memory_that_was_copied_or_moved_with_its_files_follows_in_its_own(tmp_path: Path) -> None:
+    before = fill(tmp_path / "store")
+    (tmp_path / "store").rename(tmp_path / "one")
     shutil.copytree(tmp_path / "one", tmp_path / "two")
+    with opened(tmp_path / "one") as kept:
+        assert kept.sync().problems == 0
+        assert kept.tree() == before
     for name in ("two", "one", "two"):
         with opened(tmp_path / name) as kept:
             assert kept.vault.detachment == ""
@@ -199,32 +187,6 @@ def test_an_adopted_vault_keeps_beside_what_the_memory_has_no_record_of(tmp_path
         assert kept.vault.detachment == ""
 
 
-def test_a_memory_whose_folder_was_moved_keeps_its_vault(tmp_path: Path) -> None:
-    before = fill(tmp_path / "store")
-    (tmp_path / "store").rename(tmp_path / "moved")
-    with opened(tmp_path / "moved") as kept:
-        assert kept.vault.detachment == ""
-        assert kept.sync().problems == 0
-        assert kept.tree() == before
-
-
-@pytest.mark.parametrize("lost", [False, True], ids=["with its memory", "with another"])
-@pytest.mark.parametrize("state", ["of before", "lost"])
-def test_a_vault_that_does_not_say_whose_it_is_goes_by_its_entries(tmp_path: Path, lost: bool, state: str) -> None:
-    store = tmp_path / "store"
-    before = fill(store)
-    with opened(store) as kept:
-        kept.vault.journal._database.execute("DELETE FROM about WHERE name IN ('store', 'seq', 'home')")
-    if state == "lost":
-        shutil.rmtree(store / "vault" / ".state")
-    if lost:
-        lose(store, "emptied")
-    for _ in range(2):
-        with opened(store) as kept:
-            assert bool(kept.vault.detachment) == lost
-            assert kept.tree() == before
-
-
 def test_what_is_deleted_by_a_call_goes_from_the_files_however_much_it_is(kept: Kept) -> None:
     for number in range(2 * FEW):
         kept.say(f"I like number {number}.", session=f"s{number}", at=T + timedelta(minutes=number))
@@ -233,20 +195,6 @@ def test_what_is_deleted_by_a_call_goes_from_the_files_however_much_it_is(kept: 
     assert not any("alice" in name for name in kept.tree())
     assert kept.vault.detachment == ""
     assert kept.sync().problems == 0
-
-
-def test_what_a_call_deleted_before_a_crash_goes_from_the_files_at_the_next_start(tmp_path: Path) -> None:
-    store = tmp_path / "store"
-    fill(store)
-    with opened(store) as kept:
-        home = kept.place.owner("user", "alice")
-        kept.vault.journal.begin([VisibleRecord(home, None, "")])
-        kept.engine.drop(home)
-        kept.vault.journal._database.execute("UPDATE pending SET process = 0x7fffffff")
-    with opened(store) as kept:
-        assert kept.vault.complete() == 1
-        assert kept.tree() == {}
-        assert kept.vault.detachment == ""
 
 
 def test_a_few_records_that_others_deleted_go_from_the_files_and_it_is_told(kept: Kept) -> None:
@@ -278,53 +226,6 @@ def test_many_records_that_are_gone_while_the_vault_was_off_are_not_taken_for_un
         assert kept.sync().problems == 0
 
 
-def test_a_look_at_some_files_does_not_take_lost_records_for_unwanted_either(kept: Kept) -> None:
-    for number in range(FEW + 1):
-        kept.say(f"I like number {number}.", session=f"s{number}", at=T + timedelta(minutes=number))
-    before = tree(kept.vault.folder)
-    for record in kept.records(Kind.EPISODE):
-        kept.engine.delete(record.id)
-    with pytest.raises(Unavailable, match="have no record"):
-        kept.syncing.sync_files([kept.episodes.relative_to(kept.vault.folder).parts])
-    assert kept.tree() == before
-
-
-def test_what_is_dropped_for_want_of_a_record_stays_in_the_trash(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("cofio.vault.attachment.FEW", 20)
-    store = tmp_path / "store"
-    fill(store, count=9)
-    shutil.copy(store / "memory.db", tmp_path / "older.db")
-    with opened(store) as kept:
-        kept.say("My boat is called Nessie.", user="bob", session="bob")
-        kept.work(1)
-        kept.work(2)
-        kept.vault.settle()
-        before = kept.vault.journal.count_entries()
-        assert kept.records(Kind.SKILL, "fixer")
-    lose(store, "removed")
-    shutil.copy(tmp_path / "older.db", store / "memory.db")
-    with Engine.open(store, settings=SETTINGS) as engine:  # as by others, who know nothing of a vault
-        for number in range(60):
-            engine.write(Scope("notes"), text=f"Number {number}.")
-    with caplog.at_level(logging.WARNING, "cofio.vault"), opened(store) as kept:
-        done = kept.sync()
-        assert not any("bob" in name for name in kept.tree())
-        trash = [*(kept.vault.folder / ".state" / "trash").iterdir()]
-        assert len(trash) == before - kept.vault.journal.count_entries() > 5
-        assert sum("Nessie" in item.read_text() for item in trash) >= 2
-        assert all("its text is in the trash" in said.text for said in done.rewritten if "bob" in said.path)
-        assert "the trash has them for 7 days" in caplog.text
-        kept.conversations.deleter.delete_owner(kept.place, "user", "alice")
-        left = [*(kept.vault.folder / ".state" / "trash").iterdir()]
-        assert sum("Nessie" in item.read_text() for item in left) >= 2
-        kept.conversations.deleter.delete_session(kept.place, "bob")
-        kept.conversations.deleter.delete_owner(kept.place, "user", "bob")
-        left = [*(kept.vault.folder / ".state" / "trash").iterdir()]
-        assert not any("Nessie" in item.read_text() for item in left)
-
-
 def test_an_older_database_that_others_have_written_to_since_costs_no_file(tmp_path: Path) -> None:
     store = tmp_path / "store"
     fill(store, count=9)
@@ -342,27 +243,3 @@ def test_an_older_database_that_others_have_written_to_since_costs_no_file(tmp_p
             engine.write(Scope("notes"), text=f"Number {number}.")
     with opened(store) as kept:
         assert is_left_alone(kept, before)
-
-
-def test_what_a_call_deletes_does_not_get_into_the_trash(kept: Kept) -> None:
-    kept.say(OSLO, DOG)
-    kept.work(1)
-    kept.work(2)
-    for each in ("user", "agent"):
-        kept.conversations.deleter.delete_owner(kept.place, each, "alice" if each == "user" else "fixer")
-    assert kept.tree() == {}
-    assert not (kept.vault.folder / ".state" / "trash").exists()
-
-
-@pytest.mark.parametrize("count", [1, FEW + 1])
-def test_what_another_process_is_still_taking_out_is_no_loss(kept: Kept, count: int) -> None:
-    for number in range(count):
-        kept.say(f"I like number {number}.", session=f"s{number}", at=T + timedelta(minutes=number))
-    home = kept.place.owner("user", "alice")
-    number = kept.vault.journal.begin([VisibleRecord(home, None, "")])
-    kept.engine.drop(home)
-    done = kept.syncing.sync_files([kept.episodes.relative_to(kept.vault.folder).parts])
-    assert {said.text for said in done.rewritten} == {"is forgotten, and is not here any more"}
-    assert kept.vault.detachment == ""
-    assert not (kept.vault.folder / ".state" / "trash").exists()
-    kept.vault.journal.end(number)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +13,6 @@ from cofio.conversations.conversations import Conversations
 from cofio.conversations.mirror import VisibleRecord
 from cofio.values.changes import Edit
 from cofio.values.records import Kind
-from cofio.vault.change_list import ChangeList
 from cofio.vault.follower import Follower, MirrorQueue
 from cofio.vault.lifecycle import AttachedVault
 from cofio.vault.sync import VaultSync
@@ -32,32 +28,19 @@ def queued(kept: Kept) -> Kept:
     return kept
 
 
-@pytest.fixture
-def attached(kept: Kept) -> Iterator[AttachedVault]:
-    """The vault of a server, on the memory."""
+def test_a_servers_files_follow_a_call_and_what_is_forgotten_is_gone_when_it_returns(kept: Kept) -> None:
     with closing(AttachedVault(kept.vault.folder.parent, replace(SETTINGS, vault=True))) as vault:
         kept.conversations = Conversations(kept.engine, mirror=vault.mirror(kept.engine))
-        yield vault
-
-
-def test_files_follow_soon_after_a_call_and_what_is_forgotten_is_gone_when_it_returns(
-    kept: Kept, attached: AttachedVault
-) -> None:
-    kept.say(OSLO, DOG)
-    wait_until(lambda: kept.vault.count_unfinished() == 0)
-    assert "Oslo" in kept.episodes.read_text()
-    assert "Rex" in kept.profile.read_text()
-    assert kept.vault.journal.count_entries() == kept.engine.count(kinds=(Kind.EPISODE, Kind.FACT, Kind.PROFILE))
-    kept.conversations.deleter.delete_session(kept.place, "s")
-    assert kept.tree() == {}
-
-
-def test_a_server_that_ends_leaves_all_files_written(kept: Kept) -> None:
-    with closing(AttachedVault(kept.vault.folder.parent, replace(SETTINGS, vault=True))) as vault:
-        kept.conversations = Conversations(kept.engine, mirror=vault.mirror(kept.engine))
+        kept.say(OSLO, DOG)
+        wait_until(lambda: kept.vault.count_unfinished() == 0)
+        assert "Oslo" in kept.episodes.read_text()
+        assert "Rex" in kept.profile.read_text()
+        assert kept.vault.journal.count_entries() == kept.engine.count(kinds=(Kind.EPISODE, Kind.FACT, Kind.PROFILE))
+        kept.conversations.deleter.delete_session(kept.place, "s")
+        assert kept.tree() == {}
         for number in range(5):
             kept.say(f"I live in City{number}.", session=f"s{number}")
-    assert all(f"City{number}" in kept.episodes.read_text() for number in range(5))
+    assert all(f"City{number}" in kept.episodes.read_text() for number in range(5))  # when the server has ended
     assert kept.vault.count_unfinished() == 0
     assert kept.sync().rewritten == []
 
@@ -88,43 +71,6 @@ def test_what_is_listed_outlives_the_process_and_is_written_once(tmp_path: Path)
         assert (other.tree(), other.vault.list_stamps()) == (before, stamps)
 
 
-def test_changes_of_one_file_are_written_together(queued: Kept) -> None:
-    for number in range(10):
-        queued.say(f"I live in City{number}.", session=f"s{number}")
-    before = queued.vault.journal.turn
-    assert queued.vault.follow_changes() == 10
-    assert queued.vault.journal.turn == before + 1
-    text = queued.episodes.read_text()
-    assert text.count("<!-- entry:") == 10
-    assert "entry_count: 10" in text
-
-
-def test_a_change_that_is_under_way_stays_listed(queued: Kept) -> None:
-    queued.say(OSLO)
-    queued.vault.follow_changes()
-    (fact, *_) = queued.records(Kind.FACT)
-    mirror = MirrorQueue(queued.vault, lambda: None)
-    with mirror.track_change([VisibleRecord.from_record(fact)]) as answers:
-        assert queued.vault.complete() == 0
-        assert queued.vault.count_unfinished() == 1
-        answers += queued.engine.apply([Edit(id=fact.id, fields={"text": "Alice lives in Bergen."})])
-    assert "Bergen" not in queued.facts.read_text()
-    assert queued.vault.follow_changes() == 1
-    assert "Bergen" in queued.facts.read_text()
-
-
-def test_a_change_that_another_process_struck_off_too_early_is_listed_again(queued: Kept) -> None:
-    queued.say(OSLO)
-    queued.vault.follow_changes()
-    (fact, *_) = queued.records(Kind.FACT)
-    with MirrorQueue(queued.vault, lambda: None).track_change([VisibleRecord.from_record(fact)]) as answers:
-        with closing(ChangeList(queued.vault.folder)) as other:
-            other.remove([change.number for change in other.list_all()])
-        answers += queued.engine.apply([Edit(id=fact.id, fields={"text": "Alice lives in Bergen."})])
-    assert queued.vault.follow_changes() == 1
-    assert "Bergen" in queued.facts.read_text()
-
-
 def test_of_a_change_that_failed_nothing_is_listed_unless_it_may_have_been_made(queued: Kept) -> None:
     queued.say(OSLO)
     queued.vault.follow_changes()
@@ -139,17 +85,6 @@ def test_of_a_change_that_failed_nothing_is_listed_unless_it_may_have_been_made(
         raise KeyboardInterrupt  # after the commit
     assert queued.vault.follow_changes() == 1
     assert "Bergen" in queued.facts.read_text()
-
-
-def test_a_change_of_a_process_that_runs_is_waited_for(queued: Kept) -> None:
-    other = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    changes = queued.vault.changes
-    number = changes.begin([])
-    changes._database.execute("UPDATE change SET process = ?", (other.pid,))
-    changes._active.discard(number)
-    assert (queued.vault.follow_changes(), queued.vault.count_unfinished()) == (0, 1)
-    other.communicate(b"\n")
-    assert (queued.vault.follow_changes(), queued.vault.count_unfinished()) == (1, 0)
 
 
 def test_a_file_that_cannot_be_written_holds_up_no_other_and_is_tried_again(queued: Kept) -> None:
@@ -193,14 +128,6 @@ def test_an_edit_is_taken_in_while_other_changes_are_listed(queued: Kept) -> Non
     assert queued.vault.count_unfinished() == 0
 
 
-def test_a_vault_that_is_left_alone_lists_nothing(queued: Kept) -> None:
-    queued.say(OSLO)
-    queued.vault.attachment.detach(9, 9)
-    assert queued.vault.follow_changes() == 0
-    assert queued.vault.count_unfinished() == 0
-    assert queued.tree() == {}
-
-
 def test_a_list_that_cannot_be_read_costs_one_look_at_everything(tmp_path: Path) -> None:
     with opened(tmp_path / "store") as kept:
         kept.say(OSLO)
@@ -226,23 +153,3 @@ def test_a_follower_finds_what_other_processes_have_listed(tmp_path: Path) -> No
         wait_until(kept.episodes.exists)
         follower.stop()
         assert kept.vault.count_unfinished() == 0
-
-
-def test_the_list_is_private(kept: Kept) -> None:
-    assert (kept.vault.folder / ".state" / "changes.db").stat().st_mode & 0o077 == 0
-
-
-def test_a_change_of_a_process_that_had_the_same_number_is_over(kept: Kept) -> None:
-    visible = [VisibleRecord(kept.place.scope, None, "s")]
-    with closing(ChangeList(kept.vault.folder)) as before:
-        number = before.begin(visible)  # and the process ends; in a container the next one has its number
-    with closing(ChangeList(kept.vault.folder)) as changes:
-        (listed,) = changes.list_all()
-        assert (listed.number, listed.process) == (number, 0)
-        assert changes.is_over(listed)
-
-
-def test_a_change_of_which_nothing_is_known_is_followed_by_whichever_process_follows(kept: Kept) -> None:
-    with closing(ChangeList(kept.vault.folder)) as changes:
-        changes.abandon(changes.begin([VisibleRecord(kept.place.scope, None, "s")]))
-        assert [each.process for each in changes.list_all()] == [0]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,8 @@ from hypothesis import strategies as st
 
 from cofio.conversations.conversations import Project
 from cofio.system.windows_names import is_plain
-from cofio.values.records import Kind, Scope
+from cofio.values.changes import Edit
+from cofio.values.records import Kind
 from cofio.vault.layout import LONGEST_NAME, Layout, make_skill_name
 
 from .conftest import DOG, OSLO, Kept, opened
@@ -57,59 +57,17 @@ def test_a_path_leads_back_to_its_owner(app: str, owner: str) -> None:
         assert (located.home, located.kind, located.day) == (home, Kind.EPISODE, "2026-05-28")
 
 
-@given(st.text(max_size=100))
-def test_a_skills_name_is_a_safe_one(name: str) -> None:
-    safe = make_skill_name(name)
-    assert safe
-    assert not safe.startswith(".")
-    assert not set(safe) & set("/\\\0\n")
-    assert len(safe) <= 50
-
-
-@given(st.lists(st.text(max_size=60), min_size=2, max_size=6))
-def test_skills_of_one_agent_never_share_a_folder(titles: list[str]) -> None:
-    named = {f"sk_20260528_{number:08d}": title for number, title in enumerate(titles)}
-    paths = LAYOUT.get_skill_paths(Scope("rest", "a", "p", "agent", "x"), named)
-    assert len({path[-2].casefold() for path in paths.values()}) == len(titles)
-
-
-@pytest.mark.parametrize(
-    "name", ["../../../../evil", "a/../../b", "/etc/passwd", "..", ".ssh", "x" * 300, "a\nb", "…/ü"]
-)
+@pytest.mark.parametrize("name", ["../../../../evil", "/etc/passwd", "..", ".ssh", "x" * 300, "a\nb"])
 def test_a_hostile_skill_stays_in_its_folder(kept: Kept, tmp_path: Path, name: str) -> None:
     for number in range(1, 4):
         kept.work(number)
     (skill,) = kept.records(Kind.SKILL, "fixer")
     before = {path for path in tmp_path.rglob("*") if "store" not in path.parts}
-    from cofio.values.changes import Edit
-
     kept.conversations.apply([Edit(id=skill.id, fields={"title": name})])
     folders = [path.name for path in kept.file("agents", "fixer", "skills").iterdir()]
     assert folders == [f"skill_{make_skill_name(name)}"]
     assert {path for path in tmp_path.rglob("*") if "store" not in path.parts} == before
     assert kept.sync().problems == 0
-
-
-@pytest.mark.parametrize("app", ["default", "default_app", ".state", "Default", "a@b.c"])
-def test_no_app_takes_the_folder_of_another(tmp_path: Path, app: str) -> None:
-    with opened(tmp_path / "store", Project(app=app)) as kept:
-        kept.say(OSLO)
-        first = kept.tree()
-        kept.place = Project(app="default_app" if app == "default" else "default")
-        kept.say(OSLO, session="other")
-        assert len(kept.tree()) == 2 * len(first)
-        assert kept.sync().problems == 0
-
-
-def test_a_folder_that_an_earlier_version_gave_a_name_of_a_device_is_known_again(tmp_path: Path) -> None:
-    with opened(tmp_path / "store", Project(app="con")) as kept:
-        assert next(iter(kept.tree()), "") == ""
-        kept.say(OSLO)
-        assert {path.split("/")[0] for path in kept.tree()} == {"%63on"}
-    registry = Registry()
-    Layout(folders=registry).register(("con", "default_project", "users", "a.", "user.md"))
-    assert registry.paths["con"] == "con"
-    assert registry.paths["con\0default\0user\0a."] == "con/default_project/users/a."
 
 
 class Registry:
@@ -167,30 +125,3 @@ def test_users_whose_names_differ_in_capitals_have_folders_that_do_not(tmp_path:
     with opened(tmp_path / "store") as kept:
         kept.say(OSLO, user="Alice", session="later")
         assert folders(kept) == ["%41%4C%49%43%45", "%41lice", "%62ob", "Bob"]
-
-
-@pytest.mark.parametrize("state", ["of before", "lost"])
-def test_folders_that_are_there_keep_their_names(tmp_path: Path, state: str) -> None:
-    store = tmp_path / "store"
-    with opened(store) as kept:
-        for user in ("alice", "Bob"):
-            kept.say(OSLO, DOG, user=user, session=user)
-        # As they were made by an earlier version, here and on a system that takes A and a for the same.
-        kept.say(OSLO, DOG, user="Alice", session="Alice")
-        kept.say(OSLO, DOG, user="Carl", session="Carl")
-        kept.file("users", "%41lice").rename(kept.file("users", "Alice"))
-        kept.file("users", "Carl").rename(kept.file("users", "%43arl"))
-        kept.vault.journal._database.execute("UPDATE file SET path = replace(path, '%41lice', 'Alice')")
-        kept.vault.journal._database.execute("UPDATE file SET path = replace(path, 'Carl', '%43arl')")
-        kept.vault.journal._database.execute("DELETE FROM folder")
-        kept.vault.journal._database.execute("DELETE FROM about WHERE name = 'folders'")
-        before = kept.tree()
-    if state == "lost":
-        shutil.rmtree(store / "vault" / ".state")
-    with opened(store) as kept:
-        assert kept.vault.detachment == ""
-        done = kept.sync()
-        assert (done.problems, done.rewritten, done.deleted) == (0, [], [])
-        assert kept.tree() == before
-        kept.say(OSLO, user="CARL", session="CARL")
-        assert folders(kept) == ["%43arl", "Alice", "Bob", "CARL", "alice"]

@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from cofio.conversations.stretches import make_profile_put
-from cofio.importers.markdown_entries import find_entries, unescape_controls
 from cofio.values.changes import Edit
 from cofio.values.records import Kind
-from cofio.vault.journal import digest
 from cofio.vault.recovery import take
 
 from .conftest import DOG, OSLO, Kept, T, opened, tree
@@ -45,16 +43,6 @@ def test_an_edited_text_becomes_the_records(kept: Kept) -> None:
     assert done.problems == 0
     assert quiet(kept)
     assert kept.vault.list_conflicts() == []
-
-
-def test_a_file_is_as_it_was_left_once_an_edit_was_taken_in(kept: Kept) -> None:
-    kept.say(OSLO, DOG)
-    kept.facts.write_text(kept.facts.read_text().replace("Rex.", "Max."))
-    assert len(kept.syncing.sync_files().edited) == 1
-    assert kept.vault.journal.list_files() == kept.vault.list_stamps()
-    kept.facts.write_text(kept.facts.read_text().replace("**session_id**: s\n", "**session_id**: t\n"))
-    assert len(kept.sync().rewritten) == 2
-    assert kept.vault.journal.list_files() == kept.vault.list_stamps()
 
 
 EVIL = "\x1b]0;OWNED\x07\x1b[2J red\u202eevil \x9b31m\u2066x and &#x1B; too"
@@ -100,23 +88,6 @@ def test_control_characters_do_nothing_in_a_file_and_survive_an_edit(kept: Kept,
         assert fresh.records(Kind.EPISODE)[0].text == kept.records(Kind.EPISODE)[0].text
 
 
-def test_a_file_of_an_earlier_version_loses_its_control_characters_at_the_next_start(tmp_path: Path) -> None:
-    with opened(tmp_path / "store") as kept:
-        kept.say(OSLO)
-        (episode,), (fact,) = kept.records(Kind.EPISODE), kept.records(Kind.FACT)
-        kept.conversations.apply([Edit(id=each.id, fields={"text": f"Oslo {EVIL}."}) for each in (episode, fact)])
-        for file in (kept.episodes, kept.facts):
-            file.write_text(unescape_controls(file.read_text()))
-            assert "\x1b" in file.read_text()
-            for key, text in find_entries(file.read_text(), ["ep_20260528_00000001", "af_20260528_00000001"]).items():
-                kept.vault.journal._database.execute("UPDATE entry SET hash = ? WHERE id = ?", (digest(text), key))
-        kept.vault.journal.set_about(version="1")
-    with opened(tmp_path / "store") as kept:
-        assert kept.vault.stale
-        assert kept.sync().problems == 0
-        assert "\x1b" not in kept.episodes.read_text() + kept.facts.read_text()
-
-
 def test_an_edited_profile_and_an_edited_skill_become_the_records(kept: Kept) -> None:
     kept.say(OSLO)
     for number in range(1, 4):
@@ -125,6 +96,7 @@ def test_an_edited_profile_and_an_edited_skill_become_the_records(kept: Kept) ->
         kept.profile.read_text().replace("description: Lives in Oslo.", "description: Lives by the sea.")
     )
     skill = kept.file("agents", "fixer", "skills", "skill_fix-failing-deploy", "SKILL.md")
+    (skill.parent / "redeploy.sh").write_text("make deploy\n")
     skill.write_text(
         skill.read_text()
         .replace("None seen yet.", "Look at the pods.")
@@ -137,24 +109,13 @@ def test_an_edited_profile_and_an_edited_skill_become_the_records(kept: Kept) ->
     assert isinstance(record.data, dict)
     assert record.title == "mend deploys"
     assert "Look at the pods." in str(record.data["content"])
-    assert not skill.exists()
-    assert skill.parents[1].joinpath("skill_mend_deploys", "SKILL.md").exists()
+    assert not skill.parent.exists()
+    moved = skill.parents[1] / "skill_mend_deploys"
+    assert {path.name for path in moved.iterdir()} == {"SKILL.md", "redeploy.sh"}
     assert quiet(kept)
 
 
-def test_what_lies_beside_a_skill_moves_with_it(kept: Kept) -> None:
-    for number in range(1, 4):
-        kept.work(number)
-    folder = kept.file("agents", "fixer", "skills", "skill_fix-failing-deploy")
-    (folder / "scripts").mkdir()
-    (folder / "scripts" / "redeploy.sh").write_text("make deploy\n")
-    (skill,) = kept.records(Kind.SKILL, "fixer")
-    kept.conversations.apply([Edit(id=skill.id, fields={"title": "mend deploys"})])
-    assert (folder.with_name("skill_mend_deploys") / "scripts" / "redeploy.sh").exists()
-    assert not folder.exists()
-
-
-def test_a_removed_entry_is_forgotten_with_what_hangs_on_it(kept: Kept) -> None:
+def test_a_removed_entry_or_file_is_forgotten_with_what_hangs_on_it(kept: Kept) -> None:
     kept.say(OSLO, DOG)
     kept.say("I love jazz.", session="t", at=T + timedelta(hours=6))
     without(kept.episodes, "ep_20260528_00000001")
@@ -164,15 +125,10 @@ def test_a_removed_entry_is_forgotten_with_what_hangs_on_it(kept: Kept) -> None:
     assert all("Oslo" not in record.text for record in kept.records(Kind.FACT))
     assert "Oslo" not in kept.facts.read_text() + kept.profile.read_text()
     assert quiet(kept)
-
-
-def test_a_removed_file_is_forgotten(kept: Kept) -> None:
-    kept.say(OSLO)
-    kept.say("I love jazz.", session="t", at=T + timedelta(days=1))
     kept.episodes.unlink()
     kept.profile.unlink()
     assert len(kept.sync().deleted) == 2
-    assert [record.key for record in kept.records(Kind.EPISODE)] == ["ep_20260529_00000001"]
+    assert kept.records(Kind.EPISODE) == []
     assert quiet(kept)
 
 
@@ -226,19 +182,6 @@ def test_what_is_not_from_here_is_left_in_place_and_told(kept: Kept) -> None:
     assert (kept.episodes.parent / "my notes.md").exists()
 
 
-def test_an_entry_that_was_put_into_another_days_file_is_not_forgotten(kept: Kept) -> None:
-    kept.say(OSLO)
-    kept.say("I love jazz.", session="t", at=T + timedelta(days=1))
-    tomorrow = kept.episodes.with_name("episode-2026-05-29.md")
-    tomorrow.write_text(tomorrow.read_text() + kept.episodes.read_text().split("---\n")[2])
-    kept.episodes.unlink()
-    done = kept.sync()
-    assert done.deleted == []
-    assert len(done.strange) == 1
-    assert len(kept.records(Kind.EPISODE)) == 2
-    assert kept.episodes.exists()
-
-
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"<!-- entry:ep_20260528_00000001 -->\nno end"])
 def test_what_cannot_be_read_is_left_alone_and_told(kept: Kept, content: bytes) -> None:
     kept.say(OSLO)
@@ -249,13 +192,15 @@ def test_what_cannot_be_read_is_left_alone_and_told(kept: Kept, content: bytes) 
     assert len(kept.records(Kind.EPISODE)) == 1
 
 
-def test_an_emptied_file_is_written_again(kept: Kept) -> None:
+def test_an_emptied_file_is_written_again_and_other_line_endings_are_no_edit(kept: Kept) -> None:
     kept.say(OSLO, DOG)
     before = kept.tree()
     kept.episodes.write_text("")
     kept.facts.write_text("\n")
     assert kept.sync().deleted == []
     assert kept.tree() == before
+    kept.episodes.write_bytes(kept.episodes.read_bytes().replace(b"\n", b"\r\n"))
+    assert quiet(kept)
 
 
 def test_what_nobody_can_change_is_put_right_and_told(kept: Kept) -> None:
@@ -267,12 +212,6 @@ def test_what_nobody_can_change_is_put_right_and_told(kept: Kept) -> None:
     assert kept.tree() == before
     kept.facts.write_text(re.sub("### Fact\n.*\n", "### Fact\n\n", kept.facts.read_text()))
     assert "is empty" in kept.sync().unreadable[0].text
-
-
-def test_line_endings_of_another_system_are_no_edit(kept: Kept) -> None:
-    kept.say(OSLO, DOG)
-    kept.episodes.write_bytes(kept.episodes.read_bytes().replace(b"\n", b"\r\n"))
-    assert quiet(kept)
 
 
 @pytest.mark.parametrize("how", ["all", "owner", "entries"])

@@ -85,16 +85,6 @@ def test_facts_profiles_cases_and_skills_have_their_files(kept: Kept) -> None:
     assert text.endswith(f"---\n{skill.data['content']}\n")
 
 
-def test_each_day_has_its_file_and_new_entries_come_last(kept: Kept) -> None:
-    kept.say(OSLO)
-    kept.say(DOG, session="t", at=T + timedelta(hours=6))
-    kept.say("I moved to Bergen.", session="u", at=T + timedelta(days=1))
-    text = kept.episodes.read_text()
-    assert text.index("## ep_20260528_00000001") < text.index("## ep_20260528_00000002")
-    assert "entry_count: 2\nlast_appended_at: '2026-05-28T17:30:10+00:00'\n" in text
-    assert kept.episodes.with_name("episode-2026-05-29.md").exists()
-
-
 def test_a_change_and_a_deletion_show_at_once(kept: Kept) -> None:
     kept.say(OSLO, DOG)
     fact = kept.records(Kind.FACT)[0]

@@ -1,11 +1,10 @@
-"""What a call does, what a log shows, what helped, which runs make one skill: single rules, and the labelled runs."""
+"""A call looks, checks or changes something, and its result says whether it failed."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
-from benchmarks.agent_runs import FILES, judge, load
 
 from cofio.extract.extractor import Step
 from cofio.extract.rules.agent_runs.command_templates import keep_common
@@ -14,18 +13,10 @@ from cofio.extract.rules.agent_runs.results import summarize_result
 
 from .runs import calls, case, run, says, user
 
-LEAST = 0.97  # of the checks; see benchmarks/results/agent_runs.md
 
-
-def test_labelled_runs_become_the_cases_and_skills_that_they_should() -> None:
-    verdicts = [verdict for path in FILES for verdict in judge(load(path))]
-    failed = [f"{each.group}: {each.check}" for each in verdicts if not each.passed]
-    assert 1 - len(failed) / len(verdicts) >= LEAST, failed
-
-
-def command(text: str) -> Step:
-    """A call that runs this."""
-    return Step(tool="bash", arguments=json.dumps({"command": text}), result="ok", failed=False)
+def call(tool: str, **arguments: object) -> Step:
+    """A call that went well."""
+    return Step(tool=tool, arguments=json.dumps(arguments), result="ok", failed=False)
 
 
 @pytest.mark.parametrize(
@@ -33,145 +24,142 @@ def command(text: str) -> Step:
     [
         ("kubectl -n staging logs deploy/api --tail=50", "kubectl logs", "looks"),
         ("kubectl rollout restart deploy/api", "kubectl rollout restart", "acts"),
-        ("kubectl rollout status deploy/api", "kubectl rollout status", "looks"),
-        ("gh run view 77 --log-failed", "gh run view", "looks"),
         ("cd app && npm test", "npm test", "checks"),
-        ("terraform plan -out p", "terraform plan", "checks"),
         ("tail -n 5 a.log | grep -v x; sudo systemctl restart api", "systemctl restart", "acts"),
-        ("sed -n 1,5p a.py", "sed", "looks"),
         ("grep -E 'refused|denied; restart' a.log", "grep", "looks"),
         ("sed -i 's/a|b;c/d/' a.py", "sed", "acts"),
         ("ssh db3 sudo rm /var/lib/x.pid", "rm", "acts"),
-        ("curl -s https://x.org", "curl", "looks"),
         ("curl -X POST https://x.org", "curl", "acts"),
-        ("git commit -am 'a; b' && git push", "git commit", "acts"),
     ],
 )
 def test_a_command_looks_checks_or_acts(text: str, name: str, doing: str) -> None:
-    assert find_action(command(text)) == (name, doing)
+    assert find_action(call("bash", command=text)) == (name, doing)
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "changes"),
+    ("step", "changes"),
     [
-        ("release_lock", {"id": 1}, True),
-        ("list_locks", {}, False),
-        ("check_health", {}, False),
-        ("browser_snapshot", {}, False),
-        ("browser_click", {"element": "OK"}, True),
-        ("str_replace_editor", {"command": "view", "path": "a.py"}, False),
-        ("str_replace_editor", {"command": "str_replace", "path": "a.py"}, True),
-        ("run_sql", {"query": "EXPLAIN SELECT 1"}, False),
-        ("run_sql", {"query": "CREATE INDEX a ON b (c)"}, True),
-        ("http_request", {"method": "GET", "url": "x"}, False),
-        ("http_request", {"method": "PUT", "url": "x"}, True),
-        ("terminal", {"input": "systemctl stop nginx"}, True),
-        ("terminal", {"input": "ss -ltnp"}, False),
+        (call("release_lock", id=1), True),
+        (call("list_locks"), False),
+        (call("str_replace_editor", command="view", path="a.py"), False),
+        (call("str_replace_editor", command="str_replace", path="a.py"), True),
+        (call("run_sql", query="EXPLAIN SELECT 1"), False),
+        (call("run_sql", query="CREATE INDEX a ON b (c)"), True),
+        (call("http_request", method="GET", url="x"), False),
+        (call("http_request", method="PUT", url="x"), True),
+        (call("terminal", input="systemctl stop nginx"), True),
     ],
 )
-def test_what_changes_something_is_told_from_what_looks(tool: str, arguments: dict[str, object], changes: bool) -> None:
-    step = Step(tool=tool, arguments=json.dumps(arguments), result="ok", failed=False)
+def test_what_changes_something_is_told_from_what_looks(step: Step, changes: bool) -> None:
     assert changes_something(step) is changes
+    assert looks_up(call("bash", command="cat " + "a" * 20_000)), "however long the arguments are"
 
 
-def test_what_is_said_beside_a_command_does_not_count() -> None:
-    found = case(
-        run(
-            user("Install the packages."),
-            calls(("Bash", {"command": "npm install", "description": "Install"}, "npm ERR! code ERESOLVE")),
-            calls(("Bash", {"command": "npm install --force", "description": "Insist"}, "added 3 packages")),
-            says("Installed."),
-        )
-    )
+FAILURES = [
+    "main.c:12:5: fatal error: foo.h: No such file or directory", "npm ERR! code E404", "User 42 not found.",
+    "No replacement was performed, old_str `x` did not appear verbatim in /app/config.py.", "permission denied",
+    'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    x()\nValueError: bad value 7',
+    "exit code 1\nstdout:\n\nstderr:\nmake: *** No rule to make target 'test'.  Stop.", "404 Not Found",
+    '{"ok": false}', '{"error": {"message": "rate limited", "type": "x"}}', '{"status": 500, "body": "oops"}',
+    '{"exit_code": 2, "stdout": "", "stderr": "usage: x"}', '{"content":[{"type":"text","text":"no"}],"isError":true}',
+    "src/a.py:3: error: Incompatible types\nFound 1 error in 1 file (checked 3 source files)",
+    "TypeError: x is not a function\n    at a.js:3", "Command exited with code 127", "<error>no such file</error>",
+    "{'error': 'city not found'}",
+    "FAIL src/a.test.ts\nTests: 1 failed, 3 passed, 4 total", "\x1b[31merror\x1b[0m: build failed",
+    '{"errors":[{"message":"Field x missing"}]}', "```\nError: x\n```", "Build failed with 2 errors.",
+    "building\nlinking\nmore\nError: creating the queue: it exists already", '{"error": 7, "message": ""}',
+    "HTTP/1.1 404 Not Found\ncontent-type: text/html", "Error 500",
+]  # fmt: skip
+SUCCESSES = [
+    "0 errors, 0 warnings", "Error handling in Go\n====\n", "12 passed in 0.3s", "exit code 0\n3 files", "",
+    '{"ok": true, "errors": []}', '{"error": null, "result": "fine"}', "Retried 3 failed jobs: all succeeded.",
+    "450 Main Street, Springfield", '{"count": 3, "status": "confirmed"}', "The error was fixed.", "Deleted 404 rows",
+    "Process exited with code 0\nWarning: 1 deprecated", "Tests: 4 passed, 4 total", '{"code": 450, "name": "bus"}',
+]  # fmt: skip
+
+
+def test_a_result_that_failed_is_told_from_one_that_speaks_of_errors() -> None:
+    assert [text for text in FAILURES if not summarize_result(text)[1]] == []
+    assert [text for text in SUCCESSES if summarize_result(text)[1]] == []
+
+
+def failed(tool: str, arguments: object, result: str) -> bool:
+    """Whether a call with this result is taken for a failure."""
+    found = case(run(user("Look at what went wrong."), calls((tool, arguments, result)), says("Done.")))
     assert found is not None
-    assert found.insight == (
-        "Bash failed (npm ERR! code ERESOLVE) and worked with command=npm install --force instead of npm install."
-    )
+    return found.steps[0].failed
 
 
 @pytest.mark.parametrize(
-    ("text", "line"),
+    ("name", "text"),
     [
-        ("Traceback (most recent call last):\n  File 'a'\nKeyError: 'b'", "KeyError: 'b'"),
-        (
-            'Traceback (most recent call last):\n  File "a", line 1\n    x()\npsycopg2.errors.UndefinedColumn: no "a"\n'
-            "LINE 1: select a",
-            'psycopg2.errors.UndefinedColumn: no "a"',
-        ),
-        (
-            "Traceback (most recent call last):\n  a()\nKeyError: 1\n\nDuring handling of the above exception, another"
-            " exception occurred:\n\nTraceback (most recent call last):\n  b()\nOSError: disk",
-            "OSError: disk",
-        ),
+        ("error.log", "Error: connection refused by db-1"),
+        ("auth.log", "sshd: permission denied for root"),
+        ("crash.log", "Traceback (most recent call last):\n  x()\nKeyError: 1"),
+        ("tests.log", "1 failed, 3 passed in 0.2s"),
+        ("answer.json", '{"status": 500, "error": "boom"}'),
     ],
 )
-def test_of_a_traceback_the_last_line_is_told(text: str, line: str) -> None:
-    assert summarize_result(text) == (line, True)
-    shown, failed = summarize_result(text, reads=True, of="/var/log/a.log")
-    assert not failed
-    assert shown.startswith(f"shows an error: {line} (")
+def test_what_a_text_speaks_of_is_no_failure_to_read_it(name: str, text: str) -> None:
+    assert not failed("read_file", {"path": name}, text)
+    if name.endswith(".log"):
+        assert not failed("bash", {"command": f"tail -n 50 /var/log/{name} | grep -v x"}, text)
 
 
-def test_a_log_is_told_by_the_error_in_it_and_has_not_failed() -> None:
-    log = "2026-03-04T12:01:11Z info starting\n2026-03-04T12:01:12Z error connect ECONNREFUSED 10.2.0.7:5432\nbye"
-    found = case(
-        run(
-            user("The api is down, fix it."),
-            calls(("bash", {"command": "kubectl logs deploy/api"}, log)),
-            calls(("bash", {"command": "kubectl get configmap api -o yaml"}, "DATABASE_URL: 10.2.0.7")),
-            calls(("bash", {"command": "kubectl set env deploy/api DATABASE_URL=pg"}, "env updated")),
-            calls(("bash", {"command": "kubectl rollout status deploy/api"}, "rolled out")),
-            says("It is up again."),
-        )
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Error: file not found: a/error.log", "permission denied: a/error.log", "a/error.log does not exist",
+        "Traceback (most recent call last):\n  open()\nFileNotFoundError: [Errno 2] No such file: 'a/error.log'",
+        '{"error": "could not open the file"}', '{"content": [{"type": "text", "text": "no"}], "isError": true}',
+    ],
+)  # fmt: skip
+def test_what_a_tool_says_of_its_own_reading_is_a_failure(text: str) -> None:
+    assert failed("read_file", {"path": "a/error.log"}, text)
+    assert failed("bash", {"command": "cat a.log && pytest -q"}, "1 failed, 3 passed in 0.2s")
+
+
+@pytest.mark.parametrize(
+    ("result", "line"),
+    [
+        ({"rows": [[412]]}, "1 row ([412])"),
+        ([{"name": "a"}, {"name": "b"}, {"name": "c"}, {"name": "d"}], "4 items (a, b, c, …)"),
+        ({"message": "3 mails sent", "ids": [1, 2, 3]}, "3 mails sent, 3 ids (1, 2, 3)"),
+        ({"sky": "rain", "wind": {"from": "N"}, "next": None}, "sky=rain"),
+        ({"ok": False}, "no reason given"),
+        ({"statusCode": 401, "message": "Unauthorized"}, "401: Unauthorized"),
+        ({"exit_code": 1, "stderr": "Traceback (most recent call last):\n  File a\nKeyError: 7"}, "KeyError: 7"),
+        ([{"type": "text", "text": '{"error": "no seats"}'}], "no seats"),
+        ({"ok": True}, "ok"),
+        ({}, "empty"),
+        ("text", "text"),
+    ],
+)
+def test_json_is_told_by_what_it_holds(result: object, line: str) -> None:
+    assert line in summarize_result(json.dumps(result))[0]
+
+
+def test_of_a_traceback_the_last_error_is_told_and_of_a_log_the_error_in_it() -> None:
+    text = (
+        "Traceback (most recent call last):\n  a()\nKeyError: 1\n\nDuring handling of the above exception, another"
+        " exception occurred:\n\nTraceback (most recent call last):\n  b()\nOSError: disk"
     )
-    assert found is not None
-    assert not found.steps[0].failed
-    assert found.insight == (
-        "bash(command=kubectl logs deploy/api) showed what was wrong (error connect ECONNREFUSED 10.2.0.7:5432"
-        " (3 lines)), and what helped was bash(command=kubectl set env deploy/api DATABASE_URL=pg)."
-    )
-
-
-@pytest.mark.parametrize("text", ["2026-03-04 all well\n0 errors", "10:00 ok\n10:01 no error found", "a = error_count"])
-def test_a_log_without_an_error_shows_none(text: str) -> None:
-    assert "shows an error" not in summarize_result(text, reads=True, of="a.log")[0]
-
-
-def test_code_that_speaks_of_errors_shows_none() -> None:
-    text = "def f():\n    # error: not handled\n    raise ValueError"
-    assert summarize_result(text, reads=True, of="src/a.py") == ("def f(): (3 lines)", False)
-
-
-def test_a_look_that_failed_at_first_is_no_insight_where_a_change_helped() -> None:
-    found = case(
-        run(
-            user("Fix the importer."),
-            calls(("bash", {"command": "python import.py"}, "KeyError: 'a'")),
-            calls(("read_file", {"path": "imp.py"}, "file not found: imp.py")),
-            calls(("read_file", {"path": "import.py"}, "x = row['a']")),
-            calls(("edit_file", {"path": "import.py", "new": "row['b']"}, "ok")),
-            calls(("bash", {"command": "python import.py"}, "done")),
-            says("Fixed."),
-        )
-    )
-    assert found is not None
-    assert found.insight is not None
-    assert found.insight.startswith("bash(command=python import.py) failed (KeyError: 'a') and worked after edit_file(")
+    assert summarize_result(text) == ("OSError: disk", True)
+    shown, is_failure = summarize_result(text, reads=True, of="/var/log/a.log")
+    assert not is_failure
+    assert "OSError: disk" in shown
+    code = "def f():\n    # error: not handled\n    raise ValueError"
+    assert summarize_result(code, reads=True, of="src/a.py") == ("def f(): (3 lines)", False)
+    assert "shows an error" not in summarize_result("10:00 ok\n10:01 no error found", reads=True, of="a.log")[0]
 
 
 @pytest.mark.parametrize(
     ("old", "new", "common"),
     [
         ("kubectl logs deploy/web-api -n a", "kubectl logs deploy/mail-api -n a", "kubectl logs deploy/<…>-api -n a"),
-        ("git commit -m one", "git commit -m two", "git commit -m <…>"),
         ("npm test", "npm test", "npm test"),
         ("a b c", "x y z", "<…>"),
-        ("SELECT a FROM b WHERE c", "SELECT d FROM b", "SELECT <…> FROM b <…>"),
     ],
 )
 def test_commands_are_told_by_what_they_have_in_common(old: str, new: str, common: str) -> None:
     assert keep_common(old, new) == common
-
-
-def test_a_call_is_looked_at_alike_however_long_its_arguments_are() -> None:
-    assert looks_up(command("cat " + "a" * 20_000))

@@ -26,17 +26,8 @@ def _extract(*said: tuple[str, str]) -> Extraction:
 
 @pytest.mark.parametrize(
     "cue",
-    [
-        "Can you check my essay?", "Translate this into French.", "Please summarize the text below:",
-        "Proofread my letter.",
-        "Could you rewrite this for me?", "Fix my cover letter please.", "Improve this:",
-        "Here is the email from my boss:",
-        "Here's the transcript.", "Here are the lyrics:", "Write a poem in this style:", "Paul wrote:",
-        "My boss said this:",
-        "Quote:", "---------- Forwarded message ---------", "Make a table of the following:", "Lyrics:",
-        "Dear Mr. Hill,",
-        "Hi! Can you please proofread this?", "Subject: Hello",
-    ],
+    ["Can you check my essay?", "Translate this into French.", "Here's the transcript.", "Paul wrote:", "Lyrics:",
+     "---------- Forwarded message ---------", "Make a table of the following:", "Dear Mr. Hill,", "Subject: Hello"],
 )  # fmt: skip
 def test_a_text_that_someone_shows_tells_nothing_of_them(cue: str) -> None:
     found = _extract(("sue", f"{cue}\n\n{OWN}"))
@@ -46,28 +37,21 @@ def test_a_text_that_someone_shows_tells_nothing_of_them(cue: str) -> None:
     assert f'Sue shared a text: "{OWN}"' in found.episode.text
 
 
-def test_a_long_text_is_shortened_in_the_episode() -> None:
-    found = _extract(("sue", f"Translate this:\n{OWN * 20}"))
-    assert found.episode is not None
-    assert len(found.episode.text) < 400
-
-
 def test_a_text_may_stand_before_the_request_or_come_in_the_next_message() -> None:
     assert not _extract(("sue", f"{OWN}\n\nCan you proofread this?")).profiles
     sent = _extract(("sue", "Can you check my essay?"), ("assistant", "Sure, please paste it."), ("sue", OWN))
     assert not sent.profiles
     assert not sent.facts
+    long = _extract(("sue", f"Translate this:\n{OWN * 20}")).episode
+    assert long is not None
+    assert len(long.text) < 400
 
 
 @pytest.mark.parametrize(
     "said",
-    [
-        "Can you check my calendar? I live in Oslo.", "Please remember the following:\nI live in Oslo.",
-        "Fix this bug. I live in Oslo.", "Check this out! I live in Oslo.", "My email: ben@acme.io. I live in Oslo.",
-        "Translate it please", "You are the best and I'm the worst. I live in Oslo.", "Review this PR. I live in Oslo.",
-        "Facts about me:\n- I live in Oslo.", "Could you translate for me at the bank? I live in Oslo.",
-        "I'm in Oslo and you are in Rome. I live in Oslo.",
-    ],
+    ["Can you check my calendar? I live in Oslo.", "Please remember the following:\nI live in Oslo.",
+     "Fix this bug. I live in Oslo.", "Translate it please", "You are the best and I'm the worst. I live in Oslo.",
+     "Facts about me:\n- I live in Oslo.", "I'm in Oslo and you are in Rome. I live in Oslo."],
 )  # fmt: skip
 def test_other_requests_leave_the_words_of_the_speaker_alone(said: str) -> None:
     found = _extract(("ben", said), ("assistant", "Done."), ("ben", "I live in Oslo."))
@@ -77,9 +61,13 @@ def test_other_requests_leave_the_words_of_the_speaker_alone(said: str) -> None:
 
 @pytest.mark.parametrize(
     "cue",
-    ["Let's role-play!", "Pretend you are a dragon.", "Act as a border guard.", "You are a captain, I am a pirate.",
-     "Imagine you are my teacher.", "Let's play pretend.", "You are Dracula and I'm Van Helsing."],
-)  # fmt: skip
+    [
+        "Let's role-play!",
+        "Pretend you are a dragon.",
+        "You are a captain, I am a pirate.",
+        "Imagine you are my teacher.",
+    ],
+)
 def test_a_part_that_someone_plays_tells_nothing_until_the_game_is_over(cue: str) -> None:
     play = (("kim", f"{cue} I live in Tortuga."), ("assistant", "Ahoy!"), ("kim", "I have a parrot called Coins."))
     found = _extract(*play)
@@ -89,9 +77,3 @@ def test_a_part_that_someone_plays_tells_nothing_until_the_game_is_over(cue: str
     assert 'Kim said: "I have a parrot called Coins."' in found.episode.text
     over = _extract(*play, ("kim", "Back to reality. I live in Ghent."), ("eva", "I live in Bonn."))
     assert [fact.text for fact in over.facts] == ["Kim lives in Ghent.", "Eva lives in Bonn."]
-
-
-def test_what_others_said_of_themselves_is_no_fact() -> None:
-    found = _extract(("sue", "I love Rome more than any place in Italy, Anna said."))
-    assert not found.profiles
-    assert not found.facts

@@ -69,16 +69,11 @@ def test_a_later_entry_takes_the_place_of_an_earlier_one_and_points_at_it() -> N
     assert (below["description"], below["session_id"]) == ("Lives in Bergen.", "s1")
 
 
-def test_an_entry_that_comes_late_does_not_replace_what_was_said_after_it() -> None:
+def test_an_entry_counts_by_when_it_was_said_and_the_last_of_one_message_wins() -> None:
     late = merge_entries(merge_entries(None, [OSLO], session="s"), [BERGEN], session="s")
     assert late == merge_entries(None, [BERGEN, OSLO], session="s")
-
-
-def test_of_two_entries_in_one_message_the_last_counts() -> None:
     entries = [_entry("home", "Lives in Bergen.", 1), _entry("home", "Lives in Oslo.", 1)]
-    profile = merge_entries(None, entries, session="s")
-    assert _told(profile) == ["Lives in Oslo."]
-    assert merge_entries(profile, entries, session="s") == profile
+    assert _told(merge_entries(None, entries, session="s")) == ["Lives in Oslo."]
 
 
 def test_the_same_again_keeps_its_first_evidence() -> None:
@@ -87,23 +82,14 @@ def test_the_same_again_keeps_its_first_evidence() -> None:
     assert "supersedes" not in _items(profile)[0]
 
 
-def test_what_ended_is_gone() -> None:
+def test_what_ended_is_kept_apart_with_what_it_ended_whenever_that_comes() -> None:
     ended = _entry("home", "No longer lives in Bergen.", 3, ended=True)
-    assert _told(merge_entries(None, [BERGEN, ended], session="s")) == []
-
-
-def test_what_ended_is_kept_apart_with_what_it_ended() -> None:
-    ended = _entry("home", "No longer lives in Bergen.", 3, ended=True)
-    (kept,) = cast("list[dict[str, Json]]", merge_entries(None, [BERGEN, ended], session="s")["ended_info"])
+    profile = merge_entries(None, [BERGEN, ended], session="s")
+    assert _told(profile) == []
+    (kept,) = cast("list[dict[str, Json]]", profile["ended_info"])
     assert kept["description"] == "No longer lives in Bergen."
     assert cast("dict[str, Json]", kept["supersedes"])["description"] == "Lives in Bergen."
-
-
-def test_an_entry_from_before_the_ending_that_comes_late_stays_hidden() -> None:
-    ended = _entry("home", "No longer lives in Bergen.", 3, ended=True)
-    late = merge_entries(merge_entries(None, [ended], session="s"), [BERGEN], session="s")
-    assert _told(late) == []
-    assert late == merge_entries(None, [BERGEN, ended], session="s")
+    assert merge_entries(merge_entries(None, [ended], session="s"), [BERGEN], session="s") == profile
 
 
 def test_taking_back_the_ending_brings_the_entry_back() -> None:
@@ -144,20 +130,19 @@ def test_what_a_person_has_set_is_left_alone() -> None:
     assert left["summary"] == "A friend."
 
 
-def test_items_that_a_person_wrote_do_not_fall_into_one() -> None:
+def test_items_that_a_person_or_a_model_wrote_are_left_alone() -> None:
     items: Json = [{"evidence": "x"}, {"evidence": "y"}, {"topic": "pet", "note": 1}, {"topic": "pet", "note": 2}]
     kept = _items(merge_entries({"explicit_info": items}, [OSLO], session="s"))
     assert [item for item in kept if item.get("topic") != "home"] == items
+    written: dict[str, Json] = {"explicit_info": [{"category": "Work", "description": "Is a nurse.", "evidence": "x"}]}
+    assert "Is a nurse." in _told(merge_entries(written, [OSLO], session="s"))
 
 
-def test_to_have_left_one_place_does_not_end_living_in_another() -> None:
+def test_an_ending_ends_neither_another_value_nor_what_began_after_it() -> None:
     ended = _entry("home", "No longer lives in Bergen.", 9, ended=True)
     assert _told(merge_entries(None, [BERGEN, OSLO, ended], session="s")) == ["Lives in Oslo."]
-
-
-def test_what_ended_before_it_began_again_does_not_end_it() -> None:
-    ended = _entry("home", "No longer lives in Oslo.", 3, ended=True)
-    assert _told(merge_entries(merge_entries(None, [OSLO], session="s"), [ended], session="s")) == ["Lives in Oslo."]
+    early = _entry("home", "No longer lives in Oslo.", 3, ended=True)
+    assert _told(merge_entries(merge_entries(None, [OSLO], session="s"), [early], session="s")) == ["Lives in Oslo."]
 
 
 def test_taking_back_a_message_brings_back_what_it_had_superseded() -> None:
@@ -173,11 +158,6 @@ def test_traits_that_a_model_wrote_are_kept() -> None:
     assert left is not None
     assert (left["implicit_traits"], left["explicit_info"]) == (traits, [])
     assert merge_entries(profile, [OSLO], session="s")["implicit_traits"] == traits
-
-
-def test_items_of_a_model_without_topics_are_left_alone() -> None:
-    written: dict[str, Json] = {"explicit_info": [{"category": "Work", "description": "Is a nurse.", "evidence": "x"}]}
-    assert "Is a nurse." in _told(merge_entries(written, [OSLO], session="s"))
 
 
 def test_chains_items_and_the_summary_have_limits() -> None:
@@ -208,24 +188,16 @@ entries = st.lists(
 ).map(lambda said: [_entry(topic, f"{what} {topic}", at, ended=ended) for topic, what, at, ended in said])
 
 
-@given(entries)
-def test_taking_in_the_same_entries_again_changes_nothing(said: list[Entry]) -> None:
+@given(entries, st.randoms(use_true_random=False))
+def test_neither_the_order_of_arrival_nor_arriving_twice_matters(said: list[Entry], chance: Random) -> None:
     once = merge_entries(None, said, session="s")
     assert merge_entries(once, said, session="s") == once
-
-
-@given(entries, st.randoms(use_true_random=False))
-def test_the_order_of_arrival_does_not_matter(said: list[Entry], chance: Random) -> None:
+    assert remove_messages(once, {("s", entry.message) for entry in said}) is None
     profile: dict[str, Json] | None = None
     said = said[: DEEPEST + 1]  # what fell off the end of a chain is forgotten
     for entry in chance.sample(said, len(said)):
         profile = merge_entries(profile, [entry], session="s")
     assert (profile or merge_entries(None, [], session="s")) == merge_entries(None, said, session="s")
-
-
-@given(entries)
-def test_taking_back_everything_leaves_nothing(said: list[Entry]) -> None:
-    assert remove_messages(merge_entries(None, said, session="s"), {("s", entry.message) for entry in said}) is None
 
 
 @given(entries, st.integers(0, 60))

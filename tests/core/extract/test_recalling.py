@@ -24,14 +24,10 @@ def _extract(text: str, role: Role = "user") -> Extraction:
 @pytest.mark.parametrize(
     "text",
     [
-        "Rec lives in Oslo.", "- Rec lives in Oslo", '"Rec lives in Oslo."', "[Memory] Rec lives in Oslo.",
-        "Lives in Oslo.",
-        "lives in Oslo", "* **Lives in Oslo.**", "Is allergic to nuts.", "1. is allergic to nuts!",
-        "Memory: Rec loves tea.",
-        "Rec lives in Oslo; Rec loves tea; is allergic to nuts.", "## Relevant memories\n- Owns a castle\n- Is a king",
-        "Relevant memories:\nOwns a castle", "What I know about the user:\n\n- Owns a castle",
-        "Known facts:\nOwns a castle.",
-        "**User profile:**\n- Owns a castle", "<memory>Owns a castle.</memory>",
+        "Rec lives in Oslo.", "- Rec lives in Oslo", "[Memory] Rec lives in Oslo.", "* **Lives in Oslo.**",
+        "1. is allergic to nuts!", "Rec lives in Oslo; Rec loves tea; is allergic to nuts.",
+        "## Relevant memories\n- Owns a castle\n- Is a king", "What I know about the user:\n\n- Owns a castle",
+        "<memory>Owns a castle.</memory>",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("role", ["user", "assistant"])
@@ -47,7 +43,6 @@ def test_what_was_recalled_is_in_no_record(text: str, role: Role) -> None:
     ("text", "left"),
     [
         ("Rec lives in Oslo. I moved to Rome.", "I moved to Rome."),
-        ("## Relevant memories\n- Owns a castle\n\nI moved to Rome.", "I moved to Rome."),
         ("Known facts:\n- Owns a castle\n## Task\nI moved to Rome.", "## Task\nI moved to Rome."),
         ("Known facts:\n- Owns a castle\n- Is a king\nI moved to Rome.", "I moved to Rome."),
         ("Rec loves tea; I moved to Rome.", "I moved to Rome."),

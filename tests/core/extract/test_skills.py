@@ -4,31 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
-from inline_snapshot import snapshot
 
-from cofio.extract.extractor import Case, Message, Skill, Step
+from cofio.extract.extractor import Case, Step
 from cofio.extract.rules.agent_runs.skills import build_skill
-from cofio.extract.rules.agent_runs.task_kinds import is_alike
 
-from . import runs
-from .runs import case, folded
-
-
-def cases_of(messages: Sequence[list[Message]]) -> list[Case]:
-    """The cases of several runs."""
-    return [found for run in messages if (found := case(run)) is not None]
-
-
-def read(found: Skill) -> str:
-    """A skill as it is read, its long lines folded."""
-    return folded(
-        f"{found.name}\n{found.description}\nConfidence: {found.confidence}, maturity: "
-        f"{found.maturity}\n\n{found.content}"
-    )
+from .runs import calls, case, run, says, user
 
 
 def step(tool: str, *, failed: bool = False, **arguments: str) -> Step:
@@ -44,117 +27,43 @@ def a_case(intent: str = "Water the plants.", quality: float = 0.85, steps: Sequ
     return Case(intent=intent, approach="", insight=insight, quality=quality, steps=made, outcome="", messages=())
 
 
-def test_booking_tables_becomes_a_skill() -> None:
-    assert read(build_skill(cases_of(runs.TABLES))) == snapshot("""\
-book-table
-For requests like "Book a table for two at Luigi's tonight at 8.": find_restaurant, then book_table.
-Confidence: 0.58, maturity: 0.48
+def test_runs_that_mend_something_become_a_skill_that_says_what_fails_at_first() -> None:
+    def mend(asked: str, name: str) -> Case:
+        test = {"command": f"pytest -q tests/test_{name}.py"}
+        found = case(
+            run(
+                user(asked),
+                calls(("bash", test, "1 failed, 3 passed in 0.12s")),
+                calls(("read_file", {"path": f"{name}.py"}, f"Error: file not found: {name}.py")),
+                calls(("read_file", {"path": f"src/{name}.py"}, "def parse(row): ...")),
+                calls(("edit_file", {"path": f"src/{name}.py", "old": "...", "new": name}, "Replaced 1 occurrence.")),
+                calls(("bash", test, "4 passed in 0.09s")),
+                says("Fixed."),
+            )
+        )
+        assert found is not None
+        return found
 
-## When to use
-When asked for something like: Book a table for two at Luigi's tonight at 8.
-Needs `find_restaurant` and `book_table`.
-
-## Steps
-1. `find_restaurant(name=<name>, city=Oslo)`
-2. `book_table(restaurant=<restaurant>, people=<people>, time=<time>, channel=web)`
-
-## Pitfalls
-- `book_table(restaurant=r-3, people=6, time=19:00, channel=web)` failed: no table for 6 at 19:00. It worked
-    with time=20:30 instead of 19:00.
-- `find_restaurant(name=Hitchhiker, city=Oslo)` failed: 404: no such restaurant. Nothing was seen to help.
-
-## Seen
-4 runs, 3 succeeded:
-- Book a table for two at Luigi's tonight at 8.
-- Reserve a table for 6 at Nobu on Friday at 7 pm.
-- Book a table at Maaemo for our anniversary on 12 June.\
-""")
-
-
-def test_mending_tests_becomes_a_skill() -> None:
-    assert read(build_skill(cases_of(runs.TESTS))) == snapshot("""\
-fix-test
-For requests like "Fix the failing test in the invoice parser.": pytest, then read_file, then edit_file.
-Confidence: 0.73, maturity: 0.56
-
-## When to use
-When asked for something like: Fix the failing test in the invoice parser.
-Needs `bash`, `read_file` and `edit_file`.
-
-## Steps
-1. `bash(command=<…> pytest -q tests/<…>.py)`, which fails at first
-2. `read_file(path=<path>)`
-3. `edit_file(path=<path>, old=<old>, new=<new>)`
-4. `bash(command=<…> pytest -q tests/<…>.py)`
-
-## Pitfalls
-- `read_file(path=export.py)` failed: file not found: export.py. It worked with path=src/export.py instead of
-    export.py.
-
-## Seen
-3 runs, 3 succeeded:
-- Fix the failing test in the invoice parser.
-- The test test_leap_year in our calendar module has been failing since yesterday; find out why and fix it.
-- Fix the two failing tests of the exporter.\
-""")
+    cases = [mend(f"Fix the failing test of the {name}.", name) for name in ("invoice", "export")]
+    found = build_skill(cases)
+    assert found.name == build_skill(cases[:1]).name
+    steps = found.content.split("## Steps\n")[1].split("\n\n")[0].splitlines()
+    assert [each.split("`")[1].partition("(")[0] for each in steps] == ["bash", "read_file", "edit_file", "bash"]
+    assert steps[0].endswith(", which fails at first")
+    pitfalls = found.content.split("## Pitfalls\n")[1].split("\n\n")[0]
+    assert "path=src/invoice.py instead of invoice.py" in pitfalls
+    never = build_skill([a_case(quality=0.1, steps=[step("deploy", failed=True, to="production")])])
+    assert (never.confidence, never.maturity) == (0.1, 0.0)
+    assert "## Potential Steps\n1. `deploy(to=production)`" in never.content
 
 
-def test_what_never_worked_has_only_potential_steps() -> None:
-    assert read(build_skill(cases_of([runs.DEPLOYMENT]))) == snapshot("""\
-deploy-billing-service
-For requests like "Deploy version 2.4.1 of the billing service to production.": build_image, then deploy, then
-    rollback (not seen to work yet).
-Confidence: 0.1, maturity: 0.0
-
-## When to use
-When asked for something like: Deploy version 2.4.1 of the billing service to production.
-Needs `build_image`, `deploy` and `rollback`.
-
-## Potential Steps
-1. `build_image(service=billing, version=2.4.1)`
-2. `deploy(service=billing, version=2.4.1, env=production, token=<token>)`
-3. `rollback(service=billing, env=production)`
-
-## Pitfalls
-- `deploy(service=billing, version=2.4.1, env=production, token=***)` failed: 503: health check failed:
-    connection to payments-db refused. Nothing was seen to help.
-
-## Seen
-1 run, 0 succeeded:
-- Deploy version 2.4.1 of the billing service to production.\
-""")
-
-
-def test_the_runs_of_a_skill_are_alike() -> None:
-    for kind in (runs.TABLES, runs.TESTS):
-        found = cases_of(kind)
-        assert all(is_alike(one, other) for one, other in pairwise(found))
-    assert not is_alike(cases_of(runs.TABLES)[0], cases_of(runs.TESTS)[0])
-
-
-def test_a_name_stays_when_cases_are_added() -> None:
-    for kind in (runs.TABLES, runs.TESTS):
-        found = cases_of(kind)
-        names = {build_skill(found[: count + 1]).name for count in range(len(found))}
-        assert len(names) == 1
-
-
-def test_one_case_is_little_and_ten_that_agree_are_much() -> None:
-    one, ten = build_skill([a_case()]), build_skill([a_case()] * 10)
-    assert (one.confidence, one.maturity) == (0.5, 0.25)
-    assert (ten.confidence, ten.maturity) == (0.91, 0.94)
-
-
-def test_trust_grows_with_success_and_falls_with_failure() -> None:
+def test_trust_grows_with_success_and_falls_with_failure_and_disagreement() -> None:
     for count in range(1, 9):
         good = [a_case()] * count
         now, more, less = build_skill(good), build_skill([*good, a_case()]), build_skill([*good, a_case(quality=0.1)])
         assert less.confidence < now.confidence < more.confidence <= 0.95
         assert less.maturity < more.maturity
         assert now.maturity < more.maturity
-
-
-def test_cases_that_went_about_it_differently_are_trusted_less() -> None:
     agreed = build_skill([a_case()] * 4)
     differing = build_skill([a_case(steps=[step(f"way_{at}")]) for at in range(4)])
     assert differing.confidence < agreed.confidence
@@ -166,12 +75,9 @@ def test_arguments_that_stay_are_named_and_those_that_vary_are_places_to_fill() 
         [a_case(steps=[step("open_valve", garden=place, pressure="low")]) for place in ("front", "back")]
     )
     assert "1. `open_valve(garden=<garden>, pressure=low)`" in found.content
-
-
-def test_steps_that_only_one_of_many_took_are_left_out() -> None:
     usual = [step("open_valve"), step("wait"), step("close_valve")]
     found = build_skill([a_case(steps=usual), a_case(steps=usual), a_case(steps=[*usual, step("sweep")])])
-    assert "1. `open_valve()`\n2. `wait()`\n3. `close_valve()`\n\n## Pitfalls" in found.content
+    assert "1. `open_valve()`\n2. `wait()`\n3. `close_valve()`\n\n## Pitfalls" in found.content, "no step of one alone"
 
 
 def test_pitfalls_are_at_most_four_and_the_most_helpful_come_first() -> None:
@@ -183,13 +89,10 @@ def test_pitfalls_are_at_most_four_and_the_most_helpful_come_first() -> None:
     assert pitfalls[0] == "- `lift(floor=1)` failed: no. It worked at a later try."
 
 
-def test_the_same_failure_in_several_runs_is_one_pitfall() -> None:
+def test_the_same_failure_in_several_runs_is_one_pitfall_and_a_correction_is_another() -> None:
     broken = [replace(step("lift", failed=True, floor=floor), result=f"error {floor}") for floor in "12"]
     found = build_skill([a_case(steps=[each]) for each in broken])
     assert found.content.count("`lift(floor=1)` failed: error 1 (in 2 runs).") == 1
-
-
-def test_what_a_user_put_right_is_a_pitfall_too() -> None:
     found = build_skill([a_case(insight='The user\'s correction led to the result: "no, the back garden"')])
     assert '- The user\'s correction led to the result: "no, the back garden"' in found.content
 
@@ -253,9 +156,3 @@ def test_cases_that_differ_in_nothing_but_age_give_the_same_steps_and_trust(inte
     found, usual = build_skill([a_case(each) for each in intents[:count]]), build_skill([a_case()] * count)
     assert (found.confidence, found.maturity) == (usual.confidence, usual.maturity)
     assert "1. `open_valve(garden=front)`\n\n## Pitfalls\nNone seen yet.\n" in found.content
-
-
-def test_ties_are_settled_by_age() -> None:
-    first, second = a_case("Water the roses."), a_case("Water the lawn.")
-    assert "like: Water the roses." in build_skill([first, second]).content
-    assert "like: Water the lawn." in build_skill([second, first]).content

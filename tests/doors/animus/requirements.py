@@ -113,5 +113,5 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "store.indexed": ("ours", "what many short processes put is indexed in the end"),
     "scope.claimed": ("ours", "an id has one owner whoever claims it at once, and keeps it while something is there"),
     "command.usage": ("ours", "wrong usage is told in one line"),
-    "docs": ("ours", "the page names all that there is, and its session prints what it says"),
+    "docs": ("ours", "the session of the page prints what it says"),
 }

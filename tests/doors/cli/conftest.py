@@ -5,10 +5,8 @@ from __future__ import annotations
 import io
 import json
 import os
-import pty
 import subprocess
 import sys
-import termios
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -100,34 +98,31 @@ def command(default_store: StoreAddress, folder: Path) -> Callable[[str], subpro
     return run
 
 
+class Screen(io.TextIOWrapper):
+    """A stream that says that it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
 @pytest.fixture
-def terminal(default_store: StoreAddress, folder: Path) -> Callable[..., Ran]:
-    """Runs `cofio` at a pseudo-terminal, or with only its stderr there; what the terminal showed is `err`."""
+def terminal(default_store: StoreAddress, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
+    """Runs a command in this process at a terminal; what that showed is `err`. `stdout=False` leaves stdout a pipe."""
 
     def run(*argv: str, stdout: bool = True, typed: str = "", columns: int = 100, **environ: str) -> Ran:
-        ours, theirs = pty.openpty()
-        termios.tcsetwinsize(theirs, (24, columns))
-        with subprocess.Popen(
-            [sys.executable, "-m", "cofio", *argv], cwd=folder, stdin=theirs, stderr=theirs,
-            stdout=theirs if stdout else subprocess.PIPE,
-            env={name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
-            | {"TERM": "xterm-256color"} | environ,
-        ) as process:  # fmt: skip
-            os.close(theirs)
-            os.write(ours, typed.encode())
-            printed = process.stdout.read() if process.stdout else b""
-            shown = b""
-            while True:
-                try:
-                    more = os.read(ours, 65536)
-                except OSError:  # Linux says so when the other side is closed
-                    break
-                if not more:
-                    break
-                shown += more
-            code = process.wait(timeout=60)
-        os.close(ours)
-        return Ran(code, printed.decode(), shown.decode().replace("\r\n", "\n"))
+        screen, pipe = Screen(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
+        with monkeypatch.context() as patch:
+            patch.delenv("NO_COLOR", raising=False)
+            for name, value in {"TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": "24", **environ}.items():
+                patch.setenv(name, value)
+            patch.setattr(sys, "stdin", Screen(io.BytesIO(typed.encode()), "utf-8"))
+            patch.setattr(sys, "stdout", screen if stdout else pipe)
+            patch.setattr(sys, "stderr", screen)
+            code = main(argv)
+            sys.stdout.flush()
+            screen.flush()
+        shown = [stream.detach().getvalue().decode() for stream in (pipe, screen)]  # type: ignore[attr-defined]
+        return Ran(code, *shown)
 
     return run
 

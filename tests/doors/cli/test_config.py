@@ -100,8 +100,5 @@ def test_a_file_with_a_mistake_is_told_with_its_line_and_what_was_meant(cofio: C
     own.write_text("timezon = 'UTC'")
     assert "timezon: is not a setting; did you mean timezone?" in cofio("list").err
     assert cofio("config", "--sample").code == 0
-
-
-def test_a_memory_need_not_be_there(cofio: Cofio, folder: Path) -> None:
-    assert cofio("config").code == 0
-    assert list(folder.iterdir()) == []
+    own.unlink()
+    assert (cofio("config").code, (folder / ".cofio").exists()) == (0, False), "a memory need not be there"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from cofio import Engine, Kind
 from cofio.doors.cli import folder_copy
 from cofio.files import Tree, home
 
-from .conftest import Cofio, Ran
+from .conftest import Cofio
 
 
 def files(memory: Engine, owner: str = "default") -> dict[str | None, str]:
@@ -31,14 +30,6 @@ def test_a_file_is_written_and_printed_as_it_is(cofio: Cofio, memory: Engine) ->
     assert cofio("files", "write", "b.md", "-", stdin="in").code == 0
     assert files(memory) == {"/memories/b.md": "in", "/memories/empty.md": "", "/memories/notes/a.md": "three"}
     assert cofio("files", "cat", "b.md", "--json").json == {"path": "/memories/b.md", "text": "in", "version": 1}
-
-
-def test_a_file_does_not_steer_the_terminal(cofio: Cofio, terminal: Callable[..., Ran]) -> None:
-    cofio("files", "write", "a.md", "\x1b]0;owned\x07 red\n")
-    assert cofio("files", "cat", "a.md").out == "\x1b]0;owned\x07 red\n", "a pipe gets it as it is"
-    shown = terminal("files", "cat", "a.md")
-    assert "owned" in shown.err
-    assert "\x1b]0" not in shown.err
 
 
 def test_the_list_shows_every_file_under_a_directory(cofio: Cofio) -> None:
@@ -72,14 +63,10 @@ def test_files_are_edited_moved_and_removed(cofio: Cofio, memory: Engine) -> Non
     ("argv", "said"),
     [
         (("edit", "a.md", "z", "x"), "No replacement was performed, old_str `z` did not appear verbatim in a.md."),
-        (("edit", "none", "a", "b"), "The path none does not exist. Please provide a valid path."),
-        (("mv", "a.md", "b.md"), "The destination b.md already exists"),
         (("rm", "none"), "The path none does not exist"),
-        (("rm", "/memories"), "Cannot delete the /memories directory itself"),
         (("cat", "none"), "there is no file /memories/none; `cofio files ls` shows what there is"),
         (("cat", "../x"), "path: Path ../x would escape /memories directory"),
         (("write", "/etc/passwd", "x"), "Path must start with /memories, got: /etc/passwd"),
-        (("log", "a\\b"), "path: Path a\\b is not valid: it holds a backslash"),
         (("restore", "a.md"), "a.md has no earlier state; `cofio files log a.md` shows what there is"),
         (("push", "none"), "there is no folder none"),
     ],
@@ -94,18 +81,14 @@ def test_what_cannot_be_done_is_said_in_one_line(
     assert files(memory) == {"/memories/a.md": "x", "/memories/b.md": "y"}
 
 
-def test_what_comes_in_must_be_text(cofio: Cofio) -> None:
-    ran = cofio("files", "write", "a.md", stdin=b"\xff")
-    assert ran.code == 1
-    assert "not UTF-8" in ran.err
-
-
 def test_each_owner_has_files_of_their_own(cofio: Cofio, memory: Engine) -> None:
     cofio("files", "write", "a.md", "mine")
     cofio("files", "write", "a.md", "theirs", "--owner", "pm")
     assert files(memory, "pm") == {"/memories/a.md": "theirs"}
     assert cofio("files", "cat", "a.md").out == "mine"
     assert cofio("files", "ls", "--owner", "").code == 1
+    assert "not UTF-8" in cofio("files", "write", "a.md", stdin=b"\xff").err
+    assert cofio("search", "mine", "--mode", "keyword").rows[0][3:5] == ["files/default", "/memories/a.md"]
 
 
 def test_the_log_shows_what_a_file_held_and_restore_brings_it_back(cofio: Cofio, memory: Engine) -> None:
@@ -123,11 +106,6 @@ def test_the_log_shows_what_a_file_held_and_restore_brings_it_back(cofio: Cofio,
     shown = json.loads(cofio("files", "log", "a.md", "--json").out.splitlines()[0])
     assert set(shown) == {"id", "path", "version", "since", "until", "cause", "bytes"}
     assert cofio("files", "log", "none").err == "cofio: none has held nothing else so far\n"
-
-
-def test_a_search_finds_files(cofio: Cofio) -> None:
-    cofio("files", "write", "birds/heron.md", "The heron stands in the reeds.")
-    assert cofio("search", "heron", "reeds").rows[0][3:5] == ["files/default", "/memories/birds/heron.md"]
 
 
 # Copies.
@@ -208,56 +186,36 @@ def test_what_cannot_be_copied_in_is_named_and_the_rest_is_copied(cofio: Cofio, 
     assert files(memory) == {"/memories/good.md": "good", "/memories/caf\u00e9": "x"}
 
 
-def test_a_file_and_a_folder_of_one_name_written_otherwise_do_not_keep_the_rest_out(
+def test_a_file_never_takes_the_place_of_a_directory_nor_keeps_the_rest_out(
     cofio: Cofio, folder: Path, memory: Engine
 ) -> None:
     (folder / "in" / "e\u0301").mkdir(parents=True)
     (folder / "in" / "e\u0301" / "x").write_text("under")
-    (folder / "in" / "\u00e9").write_text("file")
+    (folder / "in" / "\u00e9").write_text("file")  # the same name, written otherwise
     (folder / "in" / "good").write_text("good")
     ran = cofio("files", "push", "in")
     assert (ran.code, ran.out) == (1, "copied 2 files from in; 1 refused\n")
     assert files(memory)["/memories/good"] == "good"
+    (folder / "other" / "good").mkdir(parents=True)
+    (folder / "other" / "good" / "y").write_text("there")
+    cofio("files", "write", "d/x", "here")
+    (folder / "other" / "d").write_text("there")
+    before = files(memory)
+    ran = cofio("files", "push", "other")
+    assert (ran.code, ran.out) == (1, "copied 0 files from other; 2 refused\n")
+    assert files(memory) == before
 
 
-def test_a_deep_tree_goes_in(cofio: Cofio, folder: Path, memory: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_files_deep_down_go_in_by_several_transactions_and_the_memory_itself_does_not(
+    cofio: Cofio, folder: Path, memory: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(folder_copy, "MAX_CHANGES", 100)
     deep = folder.joinpath("in", *("d" * 20))
     deep.mkdir(parents=True)
     for number in range(30):
         (deep / str(number)).write_text("x")
-    assert cofio("files", "push", "in").out == "copied 30 files from in\n"
+    assert cofio("files", "push", ".").out == "copied 30 files from .\n"
     assert len(files(memory)) == 30
-
-
-def test_a_file_never_takes_the_place_of_a_directory(cofio: Cofio, folder: Path, memory: Engine) -> None:
-    cofio("files", "write", "d/x", "here")
-    cofio("files", "write", "f", "here")
-    (folder / "in" / "f").mkdir(parents=True)
-    (folder / "in" / "f" / "y").write_text("there")
-    (folder / "in" / "d").write_text("there")
-    ran = cofio("files", "push", "in")
-    assert (ran.code, ran.out) == (1, "copied 0 files from in; 2 refused\n")
-    assert files(memory) == {"/memories/d/x": "here", "/memories/f": "here"}
-
-
-def test_a_memory_does_not_take_in_itself(cofio: Cofio, folder: Path) -> None:
-    (folder / "a.md").write_text("x")
-    ran = cofio("files", "push", ".")
-    assert (ran.code, ran.out) == (0, "copied 1 file from .\n")
-
-
-def test_many_files_go_in_by_several_transactions(
-    cofio: Cofio, folder: Path, memory: Engine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(folder_copy, "MAX_CHANGES", 9)
-    (folder / "in").mkdir()
-    for number in range(10):
-        (folder / "in" / str(number)).write_text("x")
-    before = int(memory.stats()["changes"])
-    assert cofio("files", "push", "in").out == "copied 10 files from in\n"
-    assert len(files(memory)) == 10
-    assert int(memory.stats()["changes"]) - before == 10
 
 
 def test_nothing_is_written_outside_of_the_folder(cofio: Cofio, folder: Path, memory: Engine) -> None:

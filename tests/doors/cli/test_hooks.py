@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cofio import Engine, Kind, Settings
 from cofio.doors.cli.client_config import read_json
 from cofio.doors.cli.hook_files import HOOK_FILES
 from cofio.doors.cli.hook_options import CLIENTS
-from cofio.doors.cli.json_lists import add_element, remove_elements
 from cofio.doors.hooks.client_protocols import HOOK_CLIENTS
 from cofio.doors.hooks.hook_log import HookRun, append_run
 
@@ -30,8 +25,7 @@ PLACES = {
 }  # fmt: skip
 OTHERS = {"hooks": [{"type": "command", "command": "say done"}]}
 TEXTS = [
-    '{}', '{}\n', '{"model": "opus"}', '{\n  "model": "opus"\n}\n', '{"hooks": {}}',
-    '{\n  "hooks": {\n    "Stop": [{"hooks": [{"type": "command", "command": "say done"}]}]\n  }\n}\n',
+    '{}', '{"model": "opus"}',
     '{\n    "hooks": {\n        "Stop": [\n            {"hooks": []},\n            {"hooks": []}\n        ]\n    },\n'
     '    "model": "opus"\n}\n',
     '\ufeff{\r\n\t// mine\r\n\t"model": "opus", /* fast */\r\n\t"hooks": {\r\n\t\t"Stop": [\r\n'
@@ -64,26 +58,21 @@ def find_commands(value: Any) -> Iterator[str]:
             yield from find_commands(each)
 
 
-def test_every_client_of_the_command_line_has_a_protocol_and_a_file() -> None:
+@pytest.mark.parametrize("client", PLACES)
+def test_each_client_is_told_of_its_own_events_and_what_is_installed_is_taken_out_again(
+    cofio: Cofio, home: Path, client: str
+) -> None:
     assert CLIENTS == tuple(HOOK_CLIENTS) == tuple(HOOK_FILES) == tuple(PLACES)
-
-
-@pytest.mark.parametrize("client", [each for each in CLIENTS if each != "opencode"])
-def test_each_client_is_told_of_its_own_events_and_of_no_other(cofio: Cofio, home: Path, client: str) -> None:
     ran = cofio("hooks", "install", client)
     assert ran.code == 0
     assert str(home / PLACES[client]) in ran.out
-    document = json.loads((home / PLACES[client]).read_text())
-    assert set(document["hooks"]) == set(HOOK_CLIENTS[client].events)
-    commands = [*find_commands(document)]
-    assert all(f" hook {client}" in command for command in commands)
-    if client == "copilot":  # whose JSON does not name the event
-        assert all(f"--event {event}" in str(entries) for event, entries in document["hooks"].items())
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-def test_what_is_installed_is_taken_out_again_with_the_file_that_it_made(cofio: Cofio, home: Path, client: str) -> None:
-    cofio("hooks", "install", client)
+    assert "transcript" not in ran.err, "no agent has written any"
+    if client != "opencode":
+        document = json.loads((home / PLACES[client]).read_text())
+        assert set(document["hooks"]) == set(HOOK_CLIENTS[client].events)
+        assert all(f" hook {client}" in command for command in find_commands(document))
+        if client == "copilot":  # whose JSON does not name the event
+            assert all(f"--event {event}" in str(entries) for event, entries in document["hooks"].items())
     assert "nothing was changed" in cofio("hooks", "install", client).out
     assert cofio("hooks", "uninstall", client).code == 0
     assert not (home / PLACES[client]).exists()
@@ -123,9 +112,7 @@ def test_hooks_of_another_copy_of_cofio_are_replaced(cofio: Cofio, home: Path) -
     assert "Notification" not in document["hooks"]
 
 
-@pytest.mark.parametrize(
-    "content", [b"{", b"[]", b'{"hooks": []}', b'{"hooks": {"Stop": {}}}', b"\xff\xfe", b"NaN", b'{"a": 1} x']
-)
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"hooks": []}', b'{"hooks": {"Stop": {}}}', b"\xff\xfe"])
 def test_a_file_that_cannot_be_understood_is_left_as_it_is(cofio: Cofio, home: Path, content: bytes) -> None:
     file = home / PLACES["claude-code"]
     file.parent.mkdir()
@@ -137,22 +124,6 @@ def test_a_file_that_cannot_be_understood_is_left_as_it_is(cofio: Cofio, home: P
     assert [each.name for each in file.parent.iterdir()] == ["settings.json"]
 
 
-def test_links_and_permissions_stay(cofio: Cofio, home: Path) -> None:
-    target = home / "dotfiles" / "claude.json"
-    target.parent.mkdir()
-    target.write_text('{\n  "model": "opus"\n}\n')
-    target.chmod(0o640)
-    link = home / PLACES["claude-code"]
-    link.parent.mkdir()
-    link.symlink_to(target)
-    assert cofio("hooks", "install", "claude-code").code == 0
-    assert link.is_symlink()
-    assert "hook claude-code" in target.read_text()
-    assert stat.S_IMODE(target.stat().st_mode) == 0o640
-    assert cofio("hooks", "uninstall", "claude-code").code == 0
-    assert target.read_text() == '{\n  "model": "opus"\n}\n'
-
-
 def test_all_means_the_clients_that_are_on_this_machine(cofio: Cofio, home: Path) -> None:
     assert cofio("hooks", "install", "all").code == 1
     (home / ".codex").mkdir()
@@ -161,41 +132,38 @@ def test_all_means_the_clients_that_are_on_this_machine(cofio: Cofio, home: Path
     assert [json.loads(line)["client"] for line in ran.out.splitlines()] == ["codex", "copilot"]
 
 
-def test_a_memory_is_made_for_the_user_unless_another_is_named(cofio: Cofio, home: Path, tmp_path: Path) -> None:
+def test_the_memory_and_the_file_can_be_named(cofio: Cofio, home: Path, tmp_path: Path) -> None:
     ran = cofio("hooks", "install", "codex")
     assert (home / ".cofio" / "memory.db").exists()
     assert "made a new memory" in ran.err
     assert "--store" not in (home / PLACES["codex"]).read_text()
-    cofio("hooks", "install", "codex", "--store", str(tmp_path / "other memory"))
-    assert (tmp_path / "other memory" / "memory.db").exists()
-    (command, *_) = find_commands(json.loads((home / PLACES["codex"]).read_text()))
-    assert command.endswith(f" hook codex --store '{tmp_path / 'other memory'}'")
-
-
-def test_a_file_elsewhere_can_be_named(cofio: Cofio, home: Path, tmp_path: Path) -> None:
-    file = tmp_path / "project" / ".claude" / "settings.local.json"
-    assert cofio("hooks", "install", "claude-code", "--file", str(file)).code == 0
-    assert "hook claude-code" in file.read_text()
+    file, store = tmp_path / "project" / "hooks.json", tmp_path / "other memory"
+    assert cofio("hooks", "install", "codex", "--file", str(file), "--store", str(store)).code == 0
+    assert (store / "memory.db").exists()
+    (command, *_) = find_commands(json.loads(file.read_text()))
+    assert command.endswith(f" hook codex --store '{store}'")
     assert cofio("hooks", "install", "claude-code", "codex", "--file", str(file)).code == 2
-    assert cofio("hooks", "uninstall", "claude-code", "--file", str(file)).code == 0
+    assert cofio("hooks", "uninstall", "codex", "--file", str(file)).code == 0
     assert not file.exists()
 
 
-def test_another_plugin_of_opencode_is_not_overwritten(cofio: Cofio, home: Path) -> None:
+def test_what_is_in_the_way_is_not_overwritten(cofio: Cofio, home: Path) -> None:
     file = home / PLACES["opencode"]
     file.parent.mkdir(parents=True)
     file.write_text("export const Mine = 1\n")
     assert cofio("hooks", "install", "opencode").code == 1
     assert cofio("hooks", "uninstall", "opencode").code == 0
     assert file.read_text() == "export const Mine = 1\n"
+    (home / ".codex").write_text("a file in the way")
+    ran = cofio("hooks", "install", "codex")
+    assert ran.code == 1
+    assert str(home / ".codex") in ran.err
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("hooks",), "say what to do: install, uninstall, status"),
         (("hooks", "install"), "CLIENT"),
-        (("hooks", "install", "claude"), "claude-code"),
         (("hooks", "install", "codex", "--file", ""), "--file is empty"),
     ],
 )
@@ -218,25 +186,15 @@ def test_status_tells_what_is_installed_and_what_ran(cofio: Cofio, home: Path) -
     append_run(
         HookRun(at=1794921440.0, client="claude-code", event="Stop", outcome="failed", milliseconds=9, note="no disk")
     )
-    status = cofio("hooks", "status", "--json").json
+    status: dict[str, Any] = cofio("hooks", "status", "--json").json
     assert status["memory"] == str(home / ".cofio")
-    clients = status["clients"]
-    assert isinstance(clients, list)
-    first = clients[0]
-    assert isinstance(first, dict)
-    installed = first["installed"]
-    assert isinstance(installed, list)
-    assert sorted(map(str, installed)) == sorted(HOOK_CLIENTS["claude-code"].events)
-    assert first["events"] == [
-        {
-            "event": "UserPromptSubmit", "runs": 3, "last": "2026-11-17 13:17:12 UTC", "median_ms": 90, "p99_ms": 100,
-            "tokens": 120, "outcomes": {"nothing": 1, "added": 2},
-        },
-        {
-            "event": "Stop", "runs": 1, "last": "2026-11-17 13:17:20 UTC", "median_ms": 9, "p99_ms": 9, "tokens": 0,
-            "outcomes": {"failed": 1},
-        },
-    ]  # fmt: skip
+    first = status["clients"][0]
+    assert sorted(first["installed"]) == sorted(HOOK_CLIENTS["claude-code"].events)
+    assert [each["event"] for each in first["events"]] == ["UserPromptSubmit", "Stop"]
+    assert first["events"][0] == {
+        "event": "UserPromptSubmit", "runs": 3, "last": "2026-11-17 13:17:12 UTC", "median_ms": 90, "p99_ms": 100,
+        "tokens": 120, "outcomes": {"nothing": 1, "added": 2},
+    }  # fmt: skip
     assert first["last_failure"] == "2026-11-17 13:17:20 UTC Stop: no disk"
     told = cofio("hooks", "status").out
     assert "claude-code: 6 hooks in" in told
@@ -265,36 +223,6 @@ def test_status_says_what_to_do_where_many_are_late(cofio: Cofio, home: Path, la
     assert (f"{late} of 20 ended with nothing" in ran.err, "COFIO_HOOKS_PATIENCE=0.5" in ran.err) == (is_told, is_told)
 
 
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=6),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
-    max_leaves=6,
-)
-
-
-@given(
-    elements=st.lists(VALUES.filter(lambda value: value != "ours"), max_size=3),
-    beside=st.dictionaries(st.text(max_size=4).filter(lambda name: name != "hooks"), VALUES, max_size=2),
-    indent=st.sampled_from([None, 2, 4, "\t"]),
-    eol=st.sampled_from(["\n", "\r\n"]),
-)
-def test_an_element_of_any_list_goes_in_and_out(
-    elements: list[Any], beside: dict[str, Any], indent: int | str | None, eol: str
-) -> None:
-    document = {**beside, "hooks": {"Stop": [*elements, "theirs"]}}
-    text = json.dumps(document, indent=indent, ensure_ascii=False).replace("\n", eol)
-    added = add_element(text, ("hooks", "Stop"), "ours", where="it")
-    assert read_json(added, "it") == {**beside, "hooks": {"Stop": [*elements, "theirs", "ours"]}}
-    assert remove_elements(added, ("hooks", "Stop"), lambda each: each == "ours", where="it") == text
-
-
-def test_a_folder_of_hooks_that_cannot_be_written_is_told(cofio: Cofio, home: Path) -> None:
-    (home / ".codex").write_text("a file in the way")
-    ran = cofio("hooks", "install", "codex")
-    assert ran.code == 1
-    assert os.fspath(home / ".codex") in ran.err
-
-
 @pytest.fixture
 def transcript(home: Path) -> Path:
     """What Claude Code has written of a session in a repository."""
@@ -316,9 +244,7 @@ def list_turns(home: Path) -> list[str]:
         return [record.text for record in engine.each() if record.kind is Kind.TURN]
 
 
-@pytest.mark.parametrize(
-    ("words", "turns"), [((), []), (("--no-import",), []), (("--import",), ["The hull is green."])]
-)
+@pytest.mark.parametrize(("words", "turns"), [((), []), (("--import",), ["The hull is green."])])
 def test_what_agents_have_written_is_taken_in_if_that_is_wanted(
     cofio: Cofio, home: Path, transcript: Path, words: tuple[str, ...], turns: list[str]
 ) -> None:
@@ -336,8 +262,3 @@ def test_at_a_terminal_it_is_shown_and_offered(
     assert ran.code == 0
     assert ran.err.index("1 message of 1 repository would be taken in") < ran.err.index("Take it in now")
     assert list_turns(home) == turns
-
-
-def test_there_is_nothing_to_offer_where_no_agent_has_written(cofio: Cofio, home: Path) -> None:
-    ran = cofio("hooks", "install", "claude-code")
-    assert "transcript" not in ran.err

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -18,10 +19,13 @@ from cofio import __version__
 
 from .conftest import Cofio, Ran
 
+pytestmark = pytest.mark.usefixtures("process")
+
 Shell = Callable[[str], "subprocess.CompletedProcess[str]"]
 COLOUR = re.compile(r"\x1b\[[\d;]*3\dm")
-EXAMPLES = Path(__file__).parents[3] / "examples"
-ABOUT_STREAMS = pytest.mark.folder_only("what is done with streams and terminals is the same on every store")
+LIGHT = {"numpy", "rich", "onnxruntime"}
+HELP = "main(['--help'])\nmain(['search', '--help'])\n"
+READING = "main(['list'])\nmain(['search', 'x', '--mode', 'keyword'])\n"
 
 
 @pytest.fixture
@@ -31,77 +35,62 @@ def store(cofio: Cofio) -> None:
     cofio("add", "Refresh tokens live 30 days.", "--tag", "auth")
 
 
-@ABOUT_STREAMS
 def test_the_installed_command_and_the_module_are_the_same(command: Shell) -> None:
     for name in ("cofio", f"{sys.executable} -m cofio"):
         assert command(f"{name} --version").stdout == f"cofio {__version__}\n"
 
 
-def test_help_loads_neither_the_engine_nor_numpy_nor_rich() -> None:
+@pytest.mark.usefixtures("store")
+@pytest.mark.parametrize(
+    ("commands", "heavy"),
+    [(HELP, LIGHT | {"onnx", "apsw", "tantivy", "tokenizers", "cofio.engine.engine", "json"}), (READING, LIGHT)],
+    ids=["help", "reading"],
+)
+def test_a_command_loads_no_more_than_it_needs(commands: str, heavy: set[str]) -> None:
     code = (
-        "import sys\nfrom cofio.doors.cli import main\nmain(['--help'])\nmain(['search', '--help'])\n"
-        "heavy = {'numpy', 'onnx', 'onnxruntime', 'rich', 'apsw', 'tantivy', 'tokenizers'}\n"
-        "heavy |= {'cofio.engine.engine', 'json'}\n"
-        "print(*sorted(heavy & set(sys.modules)), file=sys.stderr)"
+        f"import sys\nfrom cofio.doors.cli import main\n{commands}print({heavy!r} & set(sys.modules), file=sys.stderr)"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stderr == "\n"
+    assert ran.stderr.splitlines()[-1] == "set()"
 
 
 @pytest.mark.usefixtures("store")
-def test_reading_in_a_pipe_loads_neither_numpy_nor_rich() -> None:
-    code = (
-        "import sys\nfrom cofio.doors.cli import main\nmain(['list'])\nmain(['search', 'x', '--mode', 'keyword'])\n"
-        "print(*sorted({'numpy', 'rich', 'onnxruntime'} & set(sys.modules)))"
-    )
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.endswith("\n\n")
-
-
-@pytest.mark.usefixtures("store")
-def test_a_pipe_gets_plain_lines(command: Shell) -> None:
-    for line in ("search deploy --why", "list", "show --key x || true", "scopes", "stats", "doctor", "reindex"):
-        ran = command(f"cofio {line} | cat")
-        assert "\x1b" not in ran.stdout + ran.stderr
+def test_a_terminal_gets_colours_and_a_pipe_plain_lines(command: Shell, folder: Path) -> None:
+    ours, theirs = pty.openpty()
+    argv = [sys.executable, "-m", "cofio", "search", "deploy"]
+    with subprocess.Popen(
+        argv, cwd=folder, stdin=theirs, stdout=theirs, stderr=theirs, env=os.environ | {"TERM": "xterm"}
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # Linux says so when the other side is closed
+            while more := os.read(ours, 65536):
+                shown += more
+        assert process.wait(timeout=60) == 0
+    os.close(ours)
+    assert b"\x1b[1;33mdeploy\x1b[0m" in shown
     assert command("cofio scopes | cat").stdout == "mcp\t1\nteam/ops\t1\n"
 
 
-@ABOUT_STREAMS
 @pytest.mark.usefixtures("store")
-def test_a_terminal_gets_colours_and_marked_words(terminal: Callable[..., Ran]) -> None:
-    shown = terminal("search", "deploy", "--why").err
-    assert "\x1b[1;33mdeploy\x1b[0m" in shown
-    assert "team/ops · note · 01" in shown
-    assert "It holds deploy" in shown
-    assert not re.search(r"\b01[0-9a-z]{24}\b", shown)
-
-
-@pytest.mark.folder_only("the tests' server has fsync off, of which doctor tells: tests/postgresql has its own")
-@pytest.mark.usefixtures("store")
-def test_a_terminal_gets_tables_and_trees(terminal: Callable[..., Ran]) -> None:
+def test_a_person_gets_marked_words_short_ids_tables_and_trees(terminal: Callable[..., Ran]) -> None:
+    found = terminal("search", "deploy", "--why").err
+    assert "\x1b[1;33mdeploy\x1b[0m" in found
+    assert "team/ops · note · 01" in found
+    assert "It holds deploy" in found
     listed = terminal("list").err
     assert re.search(r" 01[0-9a-z]{6,12} *$", listed, re.MULTILINE)
-    assert not re.search(r"\b01[0-9a-z]{24}\b", listed)
+    assert not re.search(r"\b01[0-9a-z]{24}\b", found + listed)
     assert "└── " in terminal("scopes").err
     assert "database" in terminal("stats").err
     assert "nothing is wrong" in terminal("doctor").err
-
-
-@ABOUT_STREAMS
-@pytest.mark.usefixtures("store")
-def test_no_color_is_honoured(terminal: Callable[..., Ran]) -> None:
-    for argv in (["search", "deploy"], ["list"], ["doctor"]):
-        assert COLOUR.search(terminal(*argv, TERM="xterm").err) or argv == ["list"]
+    assert any(line.startswith("floor") for line in terminal("config", columns=80, NO_COLOR="1").err.splitlines())
+    assert json.loads(terminal("stats", "--json").err)["records"] == 2
+    for argv in (["search", "deploy"], ["doctor"]):
+        assert COLOUR.search(terminal(*argv, TERM="xterm").err)
         assert not COLOUR.search(terminal(*argv, NO_COLOR="1").err)
 
 
-@ABOUT_STREAMS
-@pytest.mark.usefixtures("store")
-def test_json_at_a_terminal_is_json(terminal: Callable[..., Ran]) -> None:
-    assert json.loads(terminal("stats", "--json").err)["records"] == 2
-
-
-@ABOUT_STREAMS
 def test_nothing_that_was_remembered_can_steer_the_terminal(cofio: Cofio, terminal: Callable[..., Ran]) -> None:
     evil = "\x1b]0;owned\x07\x1b[2J\x1b[5m\x9b2J\u202eevil\u2066\u200b[red]\u2028"
     record = cofio("add", f"text {evil}", "--title", evil, "--author", evil, "--scope", f"s{evil}", "--tag", evil).id
@@ -120,17 +109,9 @@ def test_nothing_that_was_remembered_can_steer_the_terminal(cofio: Cofio, termin
         shown = terminal(*argv, typed="n\n").err
         for steering in ("\x1b]0", "\x07", "\x1b[2J", "\x1b[5m", "\x9b", "\u202e", "\u2066", "\u200b", "\u2028"):
             assert steering not in shown, argv
-
-
-@ABOUT_STREAMS
-def test_json_at_a_terminal_says_the_same_as_in_a_pipe(cofio: Cofio, terminal: Callable[..., Ran]) -> None:
-    evil = "\x9b2J\x7f\u202eevil\u2066\u200b\u2028\U000e0041"
-    record = cofio("add", f"text {evil}", "--data", json.dumps({evil: evil})).id
-    for argv in (["show", record, "--json"], ["export"], ["list", "--json"]):
-        shown, piped = terminal(*argv).err, cofio(*argv).out
-        assert json.loads(shown) == json.loads(piped)
-        assert "\u202e" in piped
-        assert "\u202e" not in shown
+        if "--json" in argv and argv[0] == "show":
+            piped = cofio(*argv).out
+            assert ("\u202e" in piped, json.loads(shown)) == (True, json.loads(piped)), "a program is told the same"
 
 
 def test_a_note_is_one_line_wherever_it_goes(cofio: Cofio) -> None:
@@ -140,42 +121,20 @@ def test_a_note_is_one_line_wherever_it_goes(cofio: Cofio) -> None:
     assert "\x1b" not in ran.err
 
 
-@ABOUT_STREAMS
-def test_what_is_printed_in_part_is_an_error_without_a_buffer_too(cofio: Cofio, command: Shell) -> None:
-    cofio("files", "write", "a.md", "x" * 500_000)
-    ran = command("ulimit -f 200; PYTHONUNBUFFERED=1 cofio files cat a.md > out")
-    assert (ran.returncode, ran.stderr) == (1, "cofio: the output: File too large\n")
-
-
 @pytest.mark.usefixtures("store")
-@pytest.mark.parametrize(
-    "argv", [["reindex"], ["reindex", "--vectors"], ["doctor"], ["backup", "copy"], ["export", "file"]], ids=str
-)
-def test_what_may_take_long_shows_a_bar_on_stderr_and_only_there(terminal: Callable[..., Ran], argv: list[str]) -> None:
-    ran = terminal(*argv, stdout=False)
-    assert ran.code == 0
-    assert "━" in ran.err
-    assert "\x1b" not in ran.out
-
-
-@pytest.mark.usefixtures("store")
-def test_an_export_into_a_pipe_is_whole_beside_its_bar(terminal: Callable[..., Ran], cofio: Cofio) -> None:
+def test_what_may_take_long_shows_a_bar_on_stderr_and_only_there(terminal: Callable[..., Ran], cofio: Cofio) -> None:
+    for argv in (["reindex", "--vectors"], ["doctor"], ["backup", "copy"], ["export", "file.jsonl"]):
+        ran = terminal(*argv, stdout=False)
+        assert ran.code == 0
+        assert "━" in ran.err
+        assert "\x1b" not in ran.out
+    ran = terminal("import", "file.jsonl", "--store", "other", stdout=False)
+    assert (ran.out, "importing" in ran.err) == ("imported 2 records\n", True)
     ran = terminal("export", stdout=False)
-    assert ran.out == cofio("export").out
-    assert "━" in ran.err
+    assert (ran.out, "━" in ran.err) == (cofio("export").out, True)
     assert "━" not in terminal("export").err
 
 
-@ABOUT_STREAMS
-def test_an_import_shows_its_bar(cofio: Cofio, folder: Path, terminal: Callable[..., Ran]) -> None:
-    cofio("add", "x")
-    cofio("export", "file.jsonl")
-    ran = terminal("import", "file.jsonl", "--store", "other", stdout=False)
-    assert ran.out == "imported 1 record\n"
-    assert "importing" in ran.err
-
-
-@ABOUT_STREAMS
 def test_an_install_that_fails_leaves_the_terminal_as_it_was(folder: Path, terminal: Callable[..., Ran]) -> None:
     ran = terminal("model", "install", "--source", "nosuch.whl", COFIO_MODELS=str(folder / "models"))
     assert ran.code == 1
@@ -194,15 +153,15 @@ def test_a_reader_that_leaves_early_makes_no_noise(command: Shell, cofio: Cofio)
     assert ran.stderr == ""
 
 
-@ABOUT_STREAMS
 @pytest.mark.usefixtures("store")
-def test_a_full_disk_behind_stdout_is_an_error(command: Shell) -> None:
+def test_what_is_not_printed_or_only_in_part_is_an_error(cofio: Cofio, command: Shell) -> None:
     ran = command("cofio list > /dev/full")
-    assert ran.returncode == 1
-    assert ran.stderr == "cofio: the output: No space left on device\n"
+    assert (ran.returncode, ran.stderr) == (1, "cofio: the output: No space left on device\n")
+    cofio("files", "write", "a.md", "x" * 500_000)
+    ran = command("ulimit -f 200; PYTHONUNBUFFERED=1 cofio files cat a.md > out")
+    assert (ran.returncode, ran.stderr) == (1, "cofio: the output: File too large\n")
 
 
-@ABOUT_STREAMS
 @pytest.mark.usefixtures("store")
 def test_closed_streams_do_no_harm(command: Shell) -> None:
     ran = command("cofio list >&- && cofio list --limit 1 2>&- | wc -l")
@@ -211,7 +170,6 @@ def test_closed_streams_do_no_harm(command: Shell) -> None:
     assert command("cofio show nosuchid 2>&-").returncode == 1
 
 
-@ABOUT_STREAMS
 def test_any_locale_gets_utf_8(command: Shell) -> None:
     assert command("LC_ALL=C cofio add 'é 日本'").returncode == 0
     ran = command("LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 PYTHONIOENCODING=ascii cofio list --json")
@@ -268,14 +226,3 @@ def test_ctrl_c_ends_with_130_and_no_traceback(folder: Path, argv: list[str], af
     assert ended == 130
     assert "Traceback" not in rest
     assert said in rest or "cofio:" not in rest  # it may be stopped before there is anything to say
-
-
-@ABOUT_STREAMS
-def test_the_tour_runs_with_vectors_and_without(command: Shell) -> None:
-    for embedder, said in (("hashed", "6 of them with a vector"), ("none", "No model is installed")):
-        ran = command(f"COFIO_EMBEDDER={embedder} {sys.executable} {EXAMPLES / 'tour.py'}")
-        assert (ran.returncode, ran.stderr) == (0, "")
-        assert said in ran.stdout
-        assert "Token lifetime: Refresh tokens live for 30 days" in ran.stdout
-        assert "By words it ranks 1 of 1" in ran.stdout
-        assert ".venv/bin/cofio --help" in ran.stdout

@@ -46,6 +46,17 @@ def test_a_token_is_made_with_its_limits_and_listed_with_them(cofio: Cofio, fold
         assert shown not in listed
 
 
+def test_a_person_and_a_program_are_told_of_the_limits(cofio: Cofio, terminal: Callable[..., Ran]) -> None:
+    ran = cofio("token", "list")
+    assert (ran.code, ran.out) == (0, "")
+    assert "there are no tokens: every client on this machine is let in; `cofio token add NAME` makes one" in ran.err
+    assert cofio("token", "list", "--json").err == ""
+    said = cofio("token", "add", "t", "--app", "shop", "--read-only", "--json").json
+    assert str(said.pop("token")).startswith("cofio_")
+    assert said == {"name": "t", "app": "shop", "project": None, "access": "read"}
+    assert "reading in the app shop" in terminal("token", "list").err
+
+
 def test_a_full_disk_leaves_the_tokens_as_they_were_and_nothing_beside_them(
     cofio: Cofio, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -63,7 +74,7 @@ def test_a_full_disk_leaves_the_tokens_as_they_were_and_nothing_beside_them(
         assert left == {FILE: before}
 
 
-@pytest.mark.parametrize("content", ["", "[", "{}", "[1]", '[{"name": "x"}]', "\xff", "[" * 100_000])
+@pytest.mark.parametrize("content", ["", "{}", '[{"name": "x"}]', "\xff", "[" * 100_000])
 def test_the_doctor_finds_a_damaged_file_and_says_what_to_do(cofio: Cofio, folder: Path, content: str) -> None:
     cofio("add", "x")
     cofio("token", "add", "t")
@@ -77,22 +88,21 @@ def test_the_doctor_finds_a_damaged_file_and_says_what_to_do(cofio: Cofio, folde
     assert cofio("doctor", "--json").json["ok"] is False
 
 
-def test_the_doctor_closes_a_file_that_others_may_read(cofio: Cofio, folder: Path) -> None:
+def test_the_doctor_closes_a_file_that_others_may_read_but_follows_no_link_and_opens_no_pipe(
+    cofio: Cofio, folder: Path
+) -> None:
     cofio("add", "x")
     cofio("token", "add", "t")
-    (folder / ".cofio" / FILE).chmod(0o640)
-    problem = f"others may look into {folder}/.cofio/{FILE}: its permissions are 0640, not 0600"
+    elsewhere, file = folder / "elsewhere", folder / ".cofio" / FILE
+    file.chmod(0o640)
+    problem = f"others may look into {file}: its permissions are 0640, not 0600"
     ran = cofio("doctor")
     assert (ran.code, ran.rows[-1]) == (1, ["problem", problem])
     ran = cofio("doctor", "--fix")
     assert (ran.code, ran.rows[-2:]) == (0, [["mended", problem], ["ok", "nothing is wrong"]])
-
-
-def test_the_doctor_follows_no_link_and_opens_no_pipe(cofio: Cofio, folder: Path) -> None:
-    cofio("add", "x")
-    elsewhere, file = folder / "elsewhere", folder / ".cofio" / FILE
     elsewhere.write_text("[]")
     elsewhere.chmod(0o644)
+    file.unlink()
     file.symlink_to(elsewhere)
     assert cofio("doctor", "--fix").rows[-1] == ["problem", f"{file} is a link: remove it, and make the tokens anew"]
     assert elsewhere.stat().st_mode & 0o777 == 0o644
@@ -102,54 +112,31 @@ def test_the_doctor_follows_no_link_and_opens_no_pipe(cofio: Cofio, folder: Path
     assert (ran.code, ran.rows[-1]) == (1, ["problem", f"{file} is no plain file: remove it, and make the tokens anew"])
 
 
-def test_what_was_made_is_told_to_programs_too(cofio: Cofio) -> None:
-    said = cofio("token", "add", "t", "--app", "shop", "--read-only", "--json").json
-    assert str(said.pop("token")).startswith("cofio_")
-    assert said == {"name": "t", "app": "shop", "project": None, "access": "read"}
-
-
-def test_a_person_at_a_terminal_sees_the_limits(cofio: Cofio, terminal: Callable[..., Ran]) -> None:
-    cofio("token", "add", "dashboard", "--app", "shop", "--read-only")
-    assert "reading in the app shop" in terminal("token", "list").err
-
-
-@pytest.mark.parametrize("options", [["--project", "web"], ["--project", "web", "--read-only"], ["--project", ""]])
-def test_a_project_without_its_app_is_wrong_usage(cofio: Cofio, folder: Path, options: list[str]) -> None:
+@pytest.mark.parametrize("options", [["--project", "web"], ["--project", ""], ["--app"], ["--read-only=yes"]])
+def test_wrong_options_are_wrong_usage(cofio: Cofio, folder: Path, options: list[str]) -> None:
     ran = cofio("token", "add", "t", *options)
-    assert ran.code == 2
-    assert "--project needs --app" in ran.err
-    assert ran.out == ""
+    assert (ran.code, ran.out) == (2, "")
+    assert ("--project needs --app" in ran.err) == ("--project" in options)
     assert not (folder / ".cofio" / FILE).exists()
 
 
-@pytest.mark.parametrize("name", ["", " ", ".", "..", "a b", "a/b", "a\n", "é", "../../etc", "\x1b[31m", "a" * 129])
-@pytest.mark.parametrize("field", ["app", "project"])
-def test_a_name_that_cannot_be_is_told_in_one_line(cofio: Cofio, folder: Path, field: str, name: str) -> None:
-    options = [f"--app={name}"] if field == "app" else ["--app=shop", f"--project={name}"]
+@pytest.mark.parametrize("options", [["--app=.."], ["--app=shop", "--project="], ["--app=\x1b[31m"]])
+def test_a_name_that_cannot_be_is_told_in_one_line(cofio: Cofio, folder: Path, options: list[str]) -> None:
     ran = cofio("token", "add", "t", *options)
-    assert ran.code == 1
-    assert ran.out == ""
-    assert ran.err.startswith(f"cofio: {field}: ")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("cofio: project: " if len(options) == 2 else "cofio: app: ")
     assert ran.err.count("\n") == 1
     assert "\x1b" not in ran.err
     assert not (folder / ".cofio" / FILE).exists()
 
 
-@pytest.mark.parametrize("options", [["--app"], ["--read-only=yes"], ["--access", "read"], ["--ap", "shop"]])
-def test_options_that_there_are_not_are_wrong_usage(cofio: Cofio, folder: Path, options: list[str]) -> None:
-    assert cofio("token", "add", "t", *options).code == 2
-    assert not (folder / ".cofio" / FILE).exists()
-
-
-def test_a_token_of_before_there_were_limits_is_listed_as_good_for_everything(cofio: Cofio, folder: Path) -> None:
+def test_a_token_without_limits_is_good_for_everything_and_unknown_limits_are_not_guessed(
+    cofio: Cofio, folder: Path
+) -> None:
     (folder / ".cofio").mkdir()
     (folder / ".cofio" / FILE).write_text('[{"name": "old", "made": "2026-01-01T00:00:00+00:00", "hash": "0"}]')
     assert cofio("token", "list").rows == [["old", "2026-01-01T00:00:00+00:00", "everything"]]
     assert cofio("token", "list", "--json").json["access"] == "all"
-
-
-def test_limits_that_are_not_understood_are_told_and_not_guessed(cofio: Cofio, folder: Path) -> None:
-    (folder / ".cofio").mkdir()
     (folder / ".cofio" / FILE).write_text('[{"name": "t", "made": "", "hash": "0", "access": "write"}]')
     ran = cofio("token", "list")
     assert ran.code == 1

@@ -37,20 +37,20 @@ def records(cofio: Cofio, *store: str) -> int:
 
 
 @pytest.mark.usefixtures("many")
-@pytest.mark.parametrize("name", ["all.jsonl", "all.jsonl.gz"])
-def test_an_export_that_is_imported_elsewhere_exports_the_same_bytes(cofio: Cofio, folder: Path, name: str) -> None:
-    assert cofio("export", name).out == f"exported 513 records to {name}\n"
-    assert cofio("import", name, "--store", "other").out == "imported 513 records\n"
-    cofio("export", f"again-{name}", "--store", "other")
-    assert (folder / name).read_bytes() == (folder / f"again-{name}").read_bytes()
-    assert cofio("doctor", "--store", "other").code == 0
-
-
-@pytest.mark.usefixtures("many")
-def test_export_to_stdout_is_imported_from_stdin(cofio: Cofio) -> None:
+def test_an_export_that_is_imported_elsewhere_exports_the_same_bytes(cofio: Cofio, folder: Path) -> None:
     lines = cofio("export").out
-    assert cofio("import", "-", "--store", "other", stdin=lines).code == 0
-    assert cofio("export", "-", "--store", "other").out == lines
+    for name in ("all.jsonl", "all.jsonl.gz"):
+        assert cofio("export", name).out == f"exported 513 records to {name}\n"
+        assert cofio("import", name, "--store", f"of-{name}").out == "imported 513 records\n"
+        cofio("export", f"again-{name}", "--store", f"of-{name}")
+        assert (folder / name).read_bytes() == (folder / f"again-{name}").read_bytes()
+    assert (folder / "all.jsonl").read_text() == lines
+    for store, argv, waiting in (("now", [], 0), ("later", ["--no-vectors"], 513)):
+        assert cofio("import", "-", "--store", store, *argv, stdin=lines).code == 0
+        stats = cofio("stats", "--store", store, "--json").json
+        assert (stats["waiting_for_vectors"], stats["waiting_for_index"]) == (waiting, 0)
+    assert cofio("export", "-", "--store", "later").out == lines
+    assert cofio("doctor", "--store", "now").code == 0
 
 
 @pytest.mark.usefixtures("many")
@@ -60,19 +60,6 @@ def test_the_same_import_again_changes_nothing(cofio: Cofio) -> None:
     assert ran.out == "imported 0 records; 513 records were here already, as new or newer\n"
     assert cofio("import", "-", "--json", stdin=lines).json == {"imported": 0, "kept": 513, "skipped": 0}
     assert cofio("export").out == lines
-
-
-@pytest.mark.usefixtures("many")
-def test_what_is_imported_has_its_vectors_unless_they_are_left_for_later(cofio: Cofio) -> None:
-    lines = cofio("export").out
-    for store, argv, waiting in (("now", [], 0), ("later", ["--no-vectors"], 513)):
-        cofio("import", "-", "--store", store, *argv, stdin=lines)
-        stats = cofio("stats", "--store", store, "--json").json
-        assert (stats["waiting_for_vectors"], stats["waiting_for_index"]) == (waiting, 0)
-
-
-@pytest.mark.usefixtures("many")
-def test_export_keeps_to_its_scope(cofio: Cofio) -> None:
     (line,) = cofio("export", "--scope", "s").out.splitlines()
     assert json.loads(line)["key"] == "key\nwith a line"
     assert cofio("export", "one.jsonl", "--scope", "s", "--json").json == {"exported": 1, "file": "one.jsonl"}
@@ -126,17 +113,6 @@ def test_an_export_follows_a_link_and_writes_into_a_pipe(cofio: Cofio, folder: P
     assert stat.S_ISFIFO((folder / "pipe").stat().st_mode)
 
 
-@pytest.mark.parametrize("file", ["nowhere/file.jsonl", "taken"])
-def test_an_export_that_cannot_be_written_is_told(cofio: Cofio, folder: Path, file: str) -> None:
-    cofio("add", "x")
-    (folder / "taken").mkdir()
-    ran = cofio("export", file)
-    assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith("cofio: ")
-    assert ran.err.count("\n") == 1
-    assert {path.name for path in folder.iterdir()} - {".cofio"} == {"taken"}
-
-
 @pytest.mark.usefixtures("many")
 def test_a_cut_off_file_is_told_with_its_line_and_what_came_before_stays(cofio: Cofio, folder: Path) -> None:
     cofio("export", "all.jsonl")
@@ -148,17 +124,10 @@ def test_a_cut_off_file_is_told_with_its_line_and_what_came_before_stays(cofio: 
     assert "; 512 records before it went in; mend it, or pass it over with --skip-bad" in ran.err
     assert records(cofio, "other") == 512
     assert cofio("import", "all.jsonl", "--store", "other").out.startswith("imported 1 record; 512 records were here")
-
-
-@pytest.mark.usefixtures("many")
-def test_a_cut_off_compressed_file_gives_what_can_be_unpacked(cofio: Cofio, folder: Path) -> None:
-    cofio("export", "all.jsonl.gz")
-    whole = (folder / "all.jsonl.gz").read_bytes()
-    (folder / "cut.jsonl.gz").write_bytes(whole[: len(whole) // 2])
-    ran = cofio("import", "cut.jsonl.gz", "--store", "other")
-    assert ran.code == 1
-    assert "cannot be unpacked" in ran.err
-    assert 0 < records(cofio, "other") < 513
+    (folder / "cut.jsonl.gz").write_bytes(gzip.compress(whole)[:5000])
+    ran = cofio("import", "cut.jsonl.gz", "--store", "packed")
+    assert (ran.code, "cannot be unpacked" in ran.err) == (1, True)
+    assert 0 < records(cofio, "packed") < 513
 
 
 def test_a_bad_line_is_passed_over_only_when_asked(cofio: Cofio) -> None:
@@ -176,45 +145,25 @@ def test_a_bad_line_is_passed_over_only_when_asked(cofio: Cofio) -> None:
     assert accepted.out == "imported 1 record; 1 record was here already, as new or newer; 1 bad line passed over\n"
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
+def test_what_is_no_record_of_ours_is_told_and_nothing_goes_in(cofio: Cofio) -> None:
+    for line, said in (
         ('{"title": "a chunk", "content": "x"}', "is not a field of a record"),
-        ('[{"id": 1}]', "is not a JSON object"),
         ("null", "is not a JSON object"),
         ("{}", "id: is missing; each line of an export has it"),
-        ("id,title,text", "is not JSON"),
         ('{"id": NaN', "is not JSON"),
         ("[" * 100_000, "is not JSON"),
         (b"\xff\xfe{}", "is not UTF-8 text"),
-        (b"SQLite format 3\0", "is not JSON"),
-    ],
-)
-def test_foreign_content_is_told_and_nothing_goes_in(cofio: Cofio, line: str | bytes, said: str) -> None:
-    ran = cofio("import", "-", stdin=line)
-    assert (ran.code, ran.out) == (1, "")
-    assert "stdin, line 1: " in ran.err
-    assert said in ran.err
-    assert "; nothing went in;" in ran.err
-    assert records(cofio) == 0
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"kind": "chunk"}, {"scope": "mcp"}, {"scope": [""]}, {"version": 0}, {"created_at": "yesterday"},
-        {"text": ""}, {"text": None}, {"tags": ["x"] * 65}, {"data": {"n": float("nan")}}, {"extra": 1},
-        {"title": "\ud800"},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_a_record_that_is_not_right_is_refused(cofio: Cofio, change: dict[str, object]) -> None:
+    ):
+        ran = cofio("import", "-", stdin=line)
+        assert (ran.code, ran.out) == (1, "")
+        for part in ("stdin, line 1: ", said, "; nothing went in;"):
+            assert part in ran.err
     record = json.loads(cofio("add", "x", "--json").out)
     del record["existed"], record["similar"]
-    record |= {"id": "new"} | change
-    ran = cofio("import", "-", stdin=json.dumps(record))
-    assert ran.code == 1
-    assert "stdin, line 1: " in ran.err
+    for change in ({"kind": "chunk"}, {"scope": "mcp"}, {"version": 0}, {"created_at": "yesterday"}, {"text": None},
+                   {"data": {"n": float("nan")}}, {"extra": 1}, {"title": "\ud800"}):  # fmt: skip
+        ran = cofio("import", "-", stdin=json.dumps(record | {"id": "new"} | change))
+        assert (ran.code, "stdin, line 1: " in ran.err) == (1, True), change
     assert records(cofio) == 1
 
 
@@ -280,40 +229,13 @@ def test_stopping_the_embedding_of_an_import_keeps_every_record(cofio: Cofio, mo
     assert len(cofio("search", "kestrel", "--store", "other").rows) == 1
 
 
-@pytest.mark.parametrize("file", ["nosuchfile", ".", "nosuchfile.gz"])
-def test_a_file_that_cannot_be_read_is_told_and_makes_no_memory(cofio: Cofio, folder: Path, file: str) -> None:
-    ran = cofio("import", file)
-    assert (ran.code, ran.out) == (1, "")
-    assert re.fullmatch(rf"cofio: (there is no file )?{re.escape(file)}(;| is a folder;) name [^\n]*\n", ran.err)
+def test_a_file_that_cannot_be_read_is_told_and_makes_no_memory(cofio: Cofio, folder: Path) -> None:
+    for file in ("nosuchfile", ".", "nosuchfile.gz"):
+        ran = cofio("import", file)
+        assert (ran.code, ran.out) == (1, "")
+        assert re.fullmatch(rf"cofio: (there is no file )?{re.escape(file)}(;| is a folder;) name [^\n]*\n", ran.err)
     assert list(folder.iterdir()) == []
-
-
-def test_a_file_that_is_not_compressed_but_says_so_is_told(cofio: Cofio, folder: Path) -> None:
     (folder / "plain.gz").write_text("{}")
-    ran = cofio("import", "plain.gz")
-    assert ran.code == 1
-    assert "plain.gz, line 1: cannot be unpacked (Not a gzipped file" in ran.err
-
-
-def test_an_empty_file_is_no_error(cofio: Cofio, folder: Path) -> None:
+    assert "plain.gz, line 1: cannot be unpacked (Not a gzipped file" in cofio("import", "plain.gz").err
     (folder / "empty.gz").write_bytes(gzip.compress(b""))
     assert cofio("import", "empty.gz").out == "imported 0 records\n"
-
-
-def test_the_bytes_read_of_a_file_are_known_on_the_way(folder: Path, memory: Engine) -> None:
-    drafts = io.StringIO()
-    for number in range(transfer.BATCH):
-        record = memory.write(Scope("s"), text=f"record {number}")
-        drafts.write(transfer_line(record.id))
-    (folder / "lines").write_text(drafts.getvalue())
-    seen: list[tuple[str, int, int]] = []
-    with transfer.open_source("lines") as source, Engine.open(folder / "other", settings=memory.settings) as other:
-        transfer.Intake(other, source).run(lambda *told: seen.append(told), None)
-        size = source.size
-    assert seen == [("importing", size, size)]
-
-
-def transfer_line(id: str) -> str:
-    time = "2026-01-01T00:00:00+00:00"
-    fields = {"id": id, "scope": [], "kind": "note", "text": "x", "created_at": time, "updated_at": time, "version": 1}
-    return json.dumps(fields) + "\n"

@@ -22,7 +22,7 @@ def store(folder: Path) -> Path:
     return store
 
 
-def test_it_says_what_counts_from_now_on(cofio: Cofio, store: Path) -> None:
+def test_it_says_what_counts_from_now_on_and_takes_that_back(cofio: Cofio, store: Path) -> None:
     ran = cofio("trust")
     assert (ran.code, ran.out) == (0, f"{store} is trusted\n")
     assert ran.err.splitlines() == [
@@ -37,10 +37,6 @@ def test_it_says_what_counts_from_now_on(cofio: Cofio, store: Path) -> None:
         "store": str(store), "trusted": True, "settings": ["embed_key", "fetch"], "prompts": ["case.md"],
         "vault": "../else\x1bwhere", "link": None,
     }  # fmt: skip
-
-
-def test_it_takes_that_back(cofio: Cofio, store: Path) -> None:
-    assert cofio("trust").code == 0
     ran = cofio("trust", "--revoke")
     assert (ran.code, ran.out) == (0, f"{store} is no longer trusted\n")
     assert "cofio: does not count any more: embed_key = …\n" in ran.err

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio import AllOf, AnyOf, Engine, Scope
+from cofio import Engine, Scope
 from cofio.doors.cli.argument_values import parse_data, parse_scope, parse_ttl, parse_where
 
 from .conftest import Cofio
@@ -34,48 +34,17 @@ def three(memory: Engine) -> None:
 
 
 @pytest.mark.usefixtures("three")
-@pytest.mark.parametrize(
-    ("test", "titles"),
-    [
-        ("author=pm", "a"),
-        (" author = pm ", "a"),
-        ("author!=pm", "bc"),
-        ("author=", "c"),
-        ("title>=b", "bc"),
-        ("tags=auth", "a"),
-        ("kind=fact", "b"),
-        ("kind!=fact", "ac"),
-        ("importance=high", "b"),
-        ("scope=x", "a"),
-        ("scope!=x/y", "ac"),
-        ("version>1", "b"),
-        ("version=1", "ac"),
-        ("position=7", "b"),
-        ("position<7.5", "b"),
-        ("data.n>=3", "a"),
-        ("data.n<3", "b"),
-        ("data.n=three", "c"),
-        ('data.n="three"', "c"),
-        ("data.s=3", ""),
-        ('data.s="3"', "a"),
-        ("data.ok=true", "a"),
-        ("data.ok!=true", "bc"),
-        ("data.who.first name=ann", "a"),
-        ("data.x=null", ""),
-        ("created_at=2026-01-01", "ab"),
-        ("created_at!=2026-01-01", "c"),
-        ("created_at>2026-01-01", "c"),
-        ("created_at>=2026-01-01", "abc"),
-        ("created_at<=2026-01-01", "ab"),
-        ("created_at<2026-01-01", ""),
-        ("created_at>=2026-01-01T18:00", "bc"),
-        ("created_at>2026-01-01T18:00Z", "c"),
-        ("created_at=2026-01-01T20:00+02:00", "b"),
-        ("expires_at<=2026-01-01", ""),
-    ],
-)
-def test_a_test_holds_for_just_these(cofio: Cofio, test: str, titles: str) -> None:
-    assert sorted(row[4] for row in cofio("list", "--where", test).rows) == list(titles)
+def test_a_test_holds_for_just_these(cofio: Cofio) -> None:
+    for test, titles in {
+        " author = pm ": "a", "author!=pm": "bc", "author=": "c", "title>=b": "bc", "tags=auth": "a",
+        "kind!=fact": "ac", "importance=high": "b", "scope=x": "a", "scope!=x/y": "ac", "version>1": "b",
+        "position<7.5": "b", "data.n>=3": "a", "data.n=three": "c", 'data.n="three"': "c", "data.s=3": "",
+        'data.s="3"': "a", "data.ok!=true": "bc", "data.who.first name=ann": "a", "data.x=null": "",
+        "created_at=2026-01-01": "ab", "created_at!=2026-01-01": "c", "created_at>2026-01-01": "c",
+        "created_at>=2026-01-01": "abc", "created_at<=2026-01-01": "ab", "created_at<2026-01-01": "",
+        "created_at>=2026-01-01T18:00": "bc", "created_at=2026-01-01T20:00+02:00": "b", "expires_at<=2026-01-01": "",
+    }.items():  # fmt: skip
+        assert sorted(row[4] for row in cofio("list", "--where", test).rows) == list(titles), test
 
 
 @pytest.mark.usefixtures("three")
@@ -85,11 +54,9 @@ def test_all_tests_must_hold_unless_any_is_enough(cofio: Cofio) -> None:
     assert sorted(row[4] for row in cofio("list", *tests, "--any").rows) == ["a", "b", "c"]
 
 
-@pytest.mark.folder_only("no store is opened")
 @pytest.mark.parametrize(
     ("test", "said"),
     [
-        ("", "'' is not a test; write FIELD=VALUE"),
         ("author", "'author' is not a test"),
         ("=pm", "'=pm' is not a test"),
         ("colour=red", "'colour' is not a field; use data.NAME or one of scope, kind"),
@@ -99,23 +66,15 @@ def test_all_tests_must_hold_unless_any_is_enough(cofio: Cofio) -> None:
         ("kind>note", "kind: > has no meaning here"),
         ("created_at>=yesterday", "created_at: 'yesterday' is not a time, as in 2026-01-31"),
         ("created_at>=9999-12-31", "outside the years 1 to 9999"),
-        ("born_at>=2026-01-01", "'born_at' is not a field"),
         ("version=two", "version: 'two' is not a number"),
-        ("version=nan", "is not a value that it can be compared with"),
         ("data.n=[1]", "[1] is not a single value"),
         ("data.n>true", "is not a value that it can be compared with"),
-        ("author=a\0b", "holds a NUL character"),
     ],
 )
 def test_a_wrong_test_is_told_with_exit_code_2(cofio: Cofio, test: str, said: str) -> None:
     ran = cofio("list", "--where", test)
     assert ran.code == 2
     assert said in ran.err
-
-
-def test_a_date_is_the_whole_of_its_day() -> None:
-    assert isinstance(parse_where("created_at=2026-01-01"), AllOf)
-    assert isinstance(parse_where("created_at!=2026-01-01"), AnyOf)
 
 
 @given(st.one_of(st.text(), st.builds("{}{}{}".format, st.text(), st.sampled_from("=<>"), st.text())))
@@ -125,26 +84,17 @@ def test_no_text_breaks_the_reading_of_values(written: str) -> None:
             read(written)
 
 
-@pytest.mark.parametrize(
-    ("argv", "titles"),
-    [
-        (["--tag", "OPS"], "ab"),
-        (["--tag", "ops", "--tag", "release"], "b"),
-        (["--tag", "ops,release"], "b"),
-        (["--tag", "release,auth", "--any"], "bc"),
-        (["--tag", "ops", "--where", "author=pm"], "a"),
-        (["--tag", "auth", "--where", "author=pm", "--any"], "ac"),
-        (["--tag", "nothing"], ""),
-    ],
-)
-def test_a_tag_asks_for_what_has_it(cofio: Cofio, memory: Engine, argv: list[str], titles: str) -> None:
+def test_a_tag_asks_for_what_has_it(cofio: Cofio, memory: Engine) -> None:
     for title, author, *tags in (("a", "pm", "ops"), ("b", "qa", "ops", "release"), ("c", "qa", "auth")):
         memory.write(Scope("x"), text="zebra", title=title, author=author, tags=tags)
-    assert "".join(sorted(row[4] for row in cofio("list", *argv).rows)) == titles
-    found = cofio("search", "zebra", "--mode", "keyword", *argv)
-    assert "".join(sorted(row[4] for row in found.rows)) == titles
-
-
-@pytest.mark.folder_only("no store is opened")
-def test_an_empty_tag_is_refused(cofio: Cofio) -> None:
+    for argv, titles in (
+        (["--tag", "OPS"], "ab"),
+        (["--tag", "ops", "--tag", "release"], "b"),
+        (["--tag", "release,auth", "--any"], "bc"),
+        (["--tag", "auth", "--where", "author=pm", "--any"], "ac"),
+        (["--tag", "nothing"], ""),
+    ):
+        assert "".join(sorted(row[4] for row in cofio("list", *argv).rows)) == titles
+        found = cofio("search", "zebra", "--mode", "keyword", *argv)
+        assert "".join(sorted(row[4] for row in found.rows)) == titles
     assert "write a word, or several with commas between" in cofio("list", "--tag", ",").err

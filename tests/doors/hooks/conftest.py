@@ -78,9 +78,14 @@ class Host:
         out, err = process.communicate(content, timeout=LONGEST)
         return Answer(process.returncode, out, err)
 
+    def tell(self, event: str, session: str = "now", **more: Any) -> bytes:
+        """Return what Claude Code says of an event."""
+        payload = {"hook_event_name": event, "session_id": session, "cwd": str(self.project), **more}
+        return json.dumps(payload).encode()
+
     def fire(self, event: str, client: str = "claude-code", session: str = "now", **more: Any) -> Answer:
         """Let an event happen, as the client tells it."""
-        payload = {"hook_event_name": event, "session_id": session, "cwd": str(self.project), **more}
+        payload = json.loads(self.tell(event, session, **more))
         if client == "cursor":
             payload = {"conversation_id": session, "hook_event_name": event, "workspace_roots": [str(self.project)]}
             payload |= more

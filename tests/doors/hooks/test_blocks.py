@@ -47,36 +47,16 @@ def test_a_long_section_leaves_room_for_the_others() -> None:
 
 
 @pytest.mark.requirement("budget.tokens")
-@pytest.mark.parametrize("budget", [0, 49, 20_001, True, "100"])
-def test_a_budget_that_cannot_be_one_is_refused(tmp_path: Path, budget: int) -> None:
+def test_a_budget_or_a_session_that_cannot_be_one_is_refused(tmp_path: Path) -> None:
     with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
         memory = AgentMemory(engine, Scope("shop"))
-        with pytest.raises(Invalid, match="budget"):
-            memory.brief(budget)
-        with pytest.raises(Invalid, match="budget"):
-            memory.recall("How often do we retry?", "s", budget)
+        for budget in (49, 20_001, True):
+            with pytest.raises(Invalid, match="budget"):
+                memory.brief(budget)
+            with pytest.raises(Invalid, match="budget"):
+                memory.recall("How often do we retry?", "s", budget)
         with pytest.raises(Invalid, match="session"):
             memory.recall("How often do we retry?", "")
-
-
-@pytest.mark.requirement("start.digest", "prompt.recall", "prompt.once", "compact.again")
-def test_a_program_can_remind_its_agent_as_hooks_do(tmp_path: Path) -> None:
-    with Engine.open(tmp_path / "store", settings=SETTINGS) as engine:
-        memory = AgentMemory(engine, Scope("shop"), personal=Scope("ann"))
-        assert not memory.brief()
-        engine.write(Scope("shop"), text=RETRIES, tags=["decision"])
-        engine.write(Scope("ann"), text="Answer in British English.", tags=["preference"])
-        engine.write(Scope("other"), text="The uploader of another shop never retries.", tags=["decision"])
-        digest = memory.brief()
-        assert "Decisions:" in digest.text
-        assert "Answer in British English." in digest.text
-        assert "another shop" not in digest.text
-        assert RETRIES in memory.recall(PROMPT, "one").text
-        assert not memory.recall(PROMPT, "one")
-        memory.restart("one")
-        assert RETRIES in memory.recall(PROMPT, "one").text
-        assert memory.brief(session="two").records == digest.records
-        assert not memory.recall(PROMPT, "two")
 
 
 @pytest.mark.requirement("budget.tokens", "place.repository")

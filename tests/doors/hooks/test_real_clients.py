@@ -1,4 +1,8 @@
-"""The real Claude Code, with a scripted model behind it, runs the hooks; and what it says of the plugin."""
+"""The real Claude Code, Codex and Gemini CLI, with scripted models behind them, run the hooks; and the plugins.
+
+Codex and Gemini CLI are half a gigabyte, so `make torture` installs them; where they are installed, `make test` runs
+them, too.
+"""
 
 from __future__ import annotations
 
@@ -7,112 +11,195 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from benchmarks.mcp.clients import CLAUDE_CODE
-from benchmarks.mcp.models import AnthropicModel, Json, listen
+from benchmarks.mcp.clients import CLAUDE_CODE, CLIENTS_FOLDER, CODEX, GEMINI_CLI, Agent, install
+from benchmarks.mcp.models import AnthropicModel, GeminiModel, Json, Model, OpenAIModel, listen
 
 from cofio import Engine, Kind, __version__
 from cofio.doors.cli import main
 from cofio.doors.cli.hook_files import HOOK_FILES
 from cofio.doors.mcp import skill
 
-from .conftest import LONGEST, SETTINGS, Host
+from .conftest import LONGEST, PROMPT, SETTINGS, Host
+
+pytestmark = pytest.mark.usefixtures("process")
 
 ROOT = Path(__file__).parents[3]
 NODE = ROOT / ".node"
 DECISION = "We decided that thumbnails go to the queue named kestrel, because heron drops jobs."
 QUESTION = "Which queue do thumbnails go to?"
+CODEX_CONFIG = """model = "scripted"
+model_provider = "scripted"
+[model_providers.scripted]
+name = "scripted"
+base_url = "{address}/v1"
+wire_api = "responses"
+env_key = "SCRIPTED_KEY"
+"""
 
 
-class AttentiveModel(AnthropicModel):
+class Attentive(Model):
     """A model that says "done" to everything, and keeps what it was told."""
-
-    def __init__(self) -> None:
-        super().__init__((), ())
-        self.heard: list[str] = []
 
     def answer(self, path: str, request: Json) -> tuple[str, bytes]:
         """Keep what the messages say."""
         with self._lock:
-            self.heard.append(json.dumps(request.get("messages", []), ensure_ascii=False))
+            self.transcript.results.append(json.dumps(request.get("messages", request), ensure_ascii=False))
             return self.render(path, request, None)
+
+
+class AttentiveAnthropic(Attentive, AnthropicModel):
+    """The same for Anthropic's API."""
+
+
+class AttentiveOpenAI(Attentive, OpenAIModel):
+    """The same for OpenAI's API."""
+
+
+class AttentiveGemini(Attentive, GeminiModel):
+    """The same for Gemini's API."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client, the model that it talks to, its options before the prompt, and the events that it tells of."""
+
+    agent: Agent
+    name: str
+    model: type[Attentive]
+    words: tuple[str, ...]
+    events: frozenset[str]
+
+    def find_program(self) -> list[str]:
+        """Return the command that is the client; skip the test where it is not installed."""
+        folder = CLIENTS_FOLDER / self.agent.package.rpartition("/")[2] / "node_modules"
+        if self.agent is CLAUDE_CODE:
+            folder = NODE / "node_modules"
+        elif "COFIO_TORTURE" in os.environ:
+            folder = install(self.agent)
+        node = NODE / "node_modules" / "node" / "bin" / "node"
+        if not (folder / self.agent.script).exists() or not node.exists():
+            missing = NODE / "missing"
+            why = missing.read_text().strip() if missing.exists() else "run `make .node/installed` or `make torture`"
+            pytest.skip(f"{self.agent.package} from npm is not installed: {why}")
+        return [str(node), str(folder / self.agent.script)]
+
+    def configure(self, home: Path, address: str) -> dict[str, str]:
+        """Tell it of its model, beside what is in its files; the variables that it needs."""
+        if self.agent is CLAUDE_CODE:
+            return {
+                "ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": "scripted", "DISABLE_TELEMETRY": "1",
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            }  # fmt: skip
+        if self.agent is CODEX:
+            (home / ".codex" / "config.toml").write_text(CODEX_CONFIG.format(address=address))
+            return {"SCRIPTED_KEY": "scripted"}
+        file = home / ".gemini" / "settings.json"
+        more = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": False}}
+        file.write_text(json.dumps(json.loads(file.read_text()) | more))
+        return {"GEMINI_API_KEY": "scripted", "GOOGLE_GEMINI_BASE_URL": address, "GEMINI_CLI_TRUST_WORKSPACE": "true"}
+
+
+CLAUDE = Client(
+    CLAUDE_CODE, "claude-code", AttentiveAnthropic, ("-p",), frozenset({"SessionStart", "UserPromptSubmit", "Stop"})
+)
+OTHERS = [
+    Client(
+        CODEX, "codex", AttentiveOpenAI,
+        ("exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox",
+         "--dangerously-bypass-hook-trust"),
+        frozenset({"SessionStart", "UserPromptSubmit", "Stop"}),
+    ),
+    Client(
+        GEMINI_CLI, "gemini", AttentiveGemini, ("--yolo", "--skip-trust", "-m", "gemini-2.5-pro", "-p"),
+        frozenset({"SessionStart", "BeforeAgent", "AfterAgent"}),
+    ),
+]  # fmt: skip
 
 
 @pytest.fixture
 def claude(bare_host: Host) -> list[str]:
-    """The command that is Claude Code."""
-    script = NODE / "node_modules" / CLAUDE_CODE.script
-    if not script.exists():
-        missing = NODE / "missing"
-        why = missing.read_text().strip() if missing.exists() else "run `make .node/installed` once"
-        pytest.skip(f"Claude Code from npm is not installed: {why}")
-    cofio = bare_host.home / "bin" / "cofio"  # as it would be on the user's PATH
+    """The command that is Claude Code, with `cofio` on its user's PATH."""
+    program = CLAUDE.find_program()
+    cofio = bare_host.home / "bin" / "cofio"
     cofio.parent.mkdir()
     cofio.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m cofio "$@"\n')
     cofio.chmod(0o755)
     bare_host.variables["PATH"] = f"{cofio.parent}{os.pathsep}{os.environ['PATH']}"
-    return [str(NODE / "node_modules/node/bin/node"), str(script)]
+    return program
 
 
-def say(host: Host, claude: list[str], prompt: str, *options: str) -> str:
+def say(host: Host, client: Client, prompt: str, *options: str) -> str:
     """Have a session of one prompt; all that the model was told in it."""
-    model = AttentiveModel()
+    model = client.model((), ())
     with listen(model) as address:
-        variables = {
-            "ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": "scripted", "DISABLE_TELEMETRY": "1",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        }  # fmt: skip
+        variables = client.configure(host.home, address)
         done = subprocess.run(
-            [*claude, "-p", prompt, *options], cwd=host.project, env=host.environment | variables, check=False,
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=2 * LONGEST,
+            [*client.find_program(), *client.words, prompt, *options], cwd=host.project, check=False, text=True,
+            env=host.environment | variables, stdin=subprocess.DEVNULL, capture_output=True, timeout=2 * LONGEST,
         )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return "\n".join(model.heard)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return "\n".join(model.transcript.results)
 
 
-def list_texts(host: Host, kind: Kind) -> list[str]:
-    """The texts of all records of a kind."""
+def list_texts(host: Host, *kinds: Kind) -> list[str]:
+    """The texts of all records of these kinds."""
     with Engine.open(host.store, settings=SETTINGS) as engine:
-        return [record.text for record in engine.each() if record.kind is kind]
+        return [record.text for record in engine.each() if record.kind in kinds]
 
 
-def play(host: Host, claude: list[str], *options: str) -> None:
+def play(host: Host, client: Client, *options: str) -> None:
     """Decide something in one session, and ask for it in the next."""
-    first = say(host, claude, DECISION, *options)
+    first = say(host, client, DECISION, *options)
     assert "recalled-memory" not in first
     assert DECISION in list_texts(host, Kind.TURN)
-    second = say(host, claude, QUESTION, *options)
-    assert "<recalled-memory>" in second
+    second = say(host, client, QUESTION, *options)
+    assert "recalled-memory" in second
     assert "queue named kestrel" in second
     runs = host.log()
-    assert {"SessionStart", "UserPromptSubmit", "Stop"} <= {run["event"] for run in runs}
+    assert client.events <= {run["event"] for run in runs}
     assert [run for run in runs if run["outcome"] in ("failed", "late")] == []
-    kept = [*list_texts(host, Kind.TURN), *list_texts(host, Kind.FACT)]
-    assert QUESTION in kept
+    assert [list_texts(host, Kind.TURN).count(text) for text in (DECISION, QUESTION)] == [1, 1]
+    kept = list_texts(host, Kind.TURN, Kind.FACT)
     assert not [text for text in kept if "recalled-memory" in text or "by cofio" in text]
-    assert list_texts(host, Kind.TURN).count(DECISION) == 1
+
+
+def install_hooks(host: Host, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Install the hooks of a client in the host's home."""
+    monkeypatch.setenv("HOME", str(host.home))
+    for name in ("COFIO_STORE", "CODEX_HOME", "GEMINI_CLI_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert main(["hooks", "install", client.name]) == 0
 
 
 @pytest.mark.requirement("client.claude-code")
-def test_claude_code_remembers_from_one_session_to_the_next(
-    bare_host: Host, claude: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.usefixtures("claude")
+def test_claude_code_remembers_from_one_session_to_the_next(bare_host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    install_hooks(bare_host, CLAUDE, monkeypatch)
+    play(bare_host, CLAUDE)
+
+
+@pytest.mark.requirement("client.others")
+@pytest.mark.parametrize("client", OTHERS, ids=[client.name for client in OTHERS])
+def test_another_client_remembers_from_one_session_to_the_next(
+    bare_host: Host, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOME", str(bare_host.home))
-    monkeypatch.delenv("COFIO_STORE", raising=False)
-    assert main(["hooks", "install", "claude-code"]) == 0
-    capsys.readouterr()
-    play(bare_host, claude)
+    client.find_program()
+    install_hooks(bare_host, client, monkeypatch)
+    play(bare_host, client)
 
 
 @pytest.mark.requirement("client.plugin")
-def test_the_plugin_does_the_same_in_claude_code(bare_host: Host, claude: list[str]) -> None:
+@pytest.mark.usefixtures("claude")
+def test_the_plugin_does_the_same_in_claude_code(bare_host: Host) -> None:
     Engine.open(bare_host.store, settings=SETTINGS).close()
     plugin = bare_host.home / "plugin"
     shutil.copytree(ROOT / "plugin", plugin)
-    play(bare_host, claude, "--plugin-dir", str(plugin))
+    play(bare_host, CLAUDE, "--plugin-dir", str(plugin))
 
 
 @pytest.mark.requirement("client.plugin")
@@ -163,7 +250,7 @@ console.log(JSON.stringify(output.parts))
 
 
 @pytest.mark.requirement("client.opencode")
-@pytest.mark.parametrize("command", ["", "exit 3", "/nowhere/cofio hook opencode", "echo garbage"])
+@pytest.mark.parametrize("command", ["", "exit 3", "echo garbage"])
 def test_the_plugin_of_opencode_adds_what_hooks_say_and_survives_what_they_do(
     host: Host, claude: list[str], tmp_path: Path, command: str
 ) -> None:
@@ -172,14 +259,13 @@ def test_the_plugin_of_opencode_adds_what_hooks_say_and_survives_what_they_do(
     line = command or f'"{sys.executable}" -m cofio hook opencode'
     (folder / "cofio.mjs").write_text(HOOK_FILES["opencode"].install(None, line, "it"))
     (folder / "run.mjs").write_text(OPENCODE)
-    prompt = "How often does the uploader retry when the gateway fails over?"
     done = subprocess.run(
-        [claude[0], str(folder / "run.mjs"), str(host.project), prompt], env=host.environment, check=False,
+        [claude[0], str(folder / "run.mjs"), str(host.project), PROMPT], env=host.environment, check=False,
         capture_output=True, text=True, timeout=LONGEST,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     own, *added = json.loads(done.stdout)
-    assert own == {"type": "text", "text": prompt}
+    assert own == {"type": "text", "text": PROMPT}
     if command:
         assert added == []
         return

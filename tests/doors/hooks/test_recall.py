@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from cofio import Engine, Kind, Scope
-from cofio.capture.prompt_words import PromptWords
 from cofio.capture.recall import recall
 from cofio.doors.hooks.hook_actions import LONG_TAIL
-from cofio.text.tokenizer import split_query, split_words
 
 from .conftest import SETTINGS, Host
 
@@ -57,14 +55,8 @@ def test_a_memory_that_shares_much_more_is_told_alone(engine: Engine) -> None:
     assert PICTURES in block.text
 
 
-@pytest.mark.requirement("prompt.recall")
-def test_two_words_that_stand_together_tell_more() -> None:
-    asked = PromptWords(split_query("Put the planner behind a feature flag."))
-    together, apart = asked.weigh([split_words("A feature flag is a row."), split_words("A flag is no feature.")])
-    assert together > apart > 0.0
-
-
 @pytest.mark.requirement("cost.start")
+@pytest.mark.usefixtures("process")
 def test_a_capture_sees_to_the_word_index_before_prompts_have_to(host: Host) -> None:
     turns = [(role, f"Turn {number} is about it.") for number in range(LONG_TAIL) for role in ("user", "assistant")]
     transcript = host.write_transcript(turns)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -11,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from .conftest import LONGEST, PROMPT, RETRIES, Host
+
+pytestmark = pytest.mark.usefixtures("process")
 
 WATCHED = """
 import os, sys
@@ -48,10 +49,9 @@ except AttributeError:
 @pytest.mark.requirement("cost.start")
 def test_a_prompt_loads_nothing_that_it_can_do_without(host: Host, tmp_path: Path) -> None:
     seen = tmp_path / "imports"
-    payload = {"hook_event_name": "UserPromptSubmit", "session_id": "now", "cwd": str(host.project), "prompt": PROMPT}
     done = subprocess.run(
-        [sys.executable, "-c", WATCHED, str(seen), "hook", "claude-code"], input=json.dumps(payload).encode(),
-        cwd=host.project, env=host.environment, capture_output=True, check=True, timeout=LONGEST,
+        [sys.executable, "-c", WATCHED, str(seen), "hook", "claude-code"], cwd=host.project, env=host.environment,
+        input=host.tell("UserPromptSubmit", prompt=PROMPT), capture_output=True, check=True, timeout=LONGEST,
     )  # fmt: skip
     assert RETRIES.encode() in done.stdout
     imported = set(seen.read_text().split())
@@ -70,37 +70,18 @@ def make_classes(file: Path) -> int:
 
 
 @pytest.mark.requirement("cost.start")
-def test_dataclasses_are_compiled_once(tmp_path: Path) -> None:
+def test_dataclasses_are_compiled_once_and_what_others_may_have_written_is_not_run(tmp_path: Path) -> None:
     file = tmp_path / "new" / "classes"
-    size = make_classes(file)
-    written = file.stat().st_mtime_ns
+    size, written = make_classes(file), file.stat().st_mtime_ns
     assert size > 1000
     assert file.stat().st_mode & 0o777 == 0o600
     assert make_classes(file) == size
     assert file.stat().st_mtime_ns == written
-
-
-@pytest.mark.requirement("cost.start")
-@pytest.mark.parametrize("content", [b"", b"\0\0\0\0", b"none of ours", None])
-def test_what_is_kept_of_dataclasses_may_be_damaged(tmp_path: Path, content: bytes | None) -> None:
-    file = tmp_path / "classes"
-    size = make_classes(file)
-    file.write_bytes(file.read_bytes()[:-7] if content is None else content)
-    assert make_classes(file) == size
-
-
-@pytest.mark.requirement("cost.start")
-def test_what_others_may_write_is_not_run(tmp_path: Path) -> None:
-    file = tmp_path / "classes"
-    size = make_classes(file)
     file.chmod(0o666)
-    written = file.stat().st_mtime_ns
     assert make_classes(file) == size
     assert file.stat().st_mtime_ns > written
     assert file.stat().st_mode & 0o777 == 0o600
-
-
-@pytest.mark.requirement("cost.start")
-def test_a_folder_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    assert make_classes(tmp_path / "file" / "classes") == 0
+    for damaged in (b"\0\0\0\0", file.read_bytes()[:-7]):
+        file.write_bytes(damaged)
+        assert make_classes(file) == size
+    assert make_classes(file / "in a file") == 0, "a folder that cannot be written is done without"

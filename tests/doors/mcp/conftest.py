@@ -1,4 +1,4 @@
-"""What the tests of the MCP door share: a client of each transport, which speaks to a server in this process."""
+"""A client of the MCP door on each transport, which speaks to a server in this process."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 import pytest
+from hypothesis import settings
+from tests.tiers import scale_examples
+from tests.waiting import PATIENCE, join
 
 from cofio import Engine, Settings
 from cofio.config.address import StoreAddress
-from cofio.doors.jsonrpc import Connection
+from cofio.doors import jsonrpc
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.stdio import Server
 from cofio.doors.mcp.surface import STATELESS, Surface
@@ -27,10 +30,15 @@ ENVELOPE = {
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 SETTINGS = Settings(embedder="hashed", sync="normal")
+PROPERTY = settings(
+    max_examples=scale_examples(100),
+    # The settings of the test suite leave out too_slow as well, but these take the place of them.
+)
+"""For properties that use a memory, whose contents make no difference to them."""
 
 
 class Client(Protocol):
-    """Asks a server, whichever way there is to it, for texts and for data: what has no data is tested by itself."""
+    """Asks a server, over either transport, for texts and for data."""
 
     memory: Memory
 
@@ -75,14 +83,13 @@ class Tools:
         return self.client.memory.engine
 
 
-class Pipes:
+class Wires:
     """A client on the other end of the pipes of a server that runs in a thread."""
 
-    def __init__(self, memory: Memory, *, structured: bool = True, **options: bool) -> None:
-        self.memory = memory
+    def __init__(self, server: jsonrpc.Server) -> None:
         self.theirs, self.writes = _pipe()
         self.reads, self.ours = _pipe()
-        self.connection = Connection(Server(memory, structured=structured, **options), self.theirs, self.ours)
+        self.connection = jsonrpc.Connection(server, self.theirs, self.ours)
         self.running = threading.Thread(target=self.connection.run, daemon=True)
         self.running.start()
         self.number = 0
@@ -111,12 +118,19 @@ class Pipes:
     def close(self) -> None:
         """Go, and wait until the server has seen it."""
         self.writes.close()
-        self.running.join(10)
-        assert not self.running.is_alive()
+        join(self.running)
         self.reads.close()
         self.theirs.close()
         with suppress(BrokenPipeError):
             self.ours.close()
+
+
+class Pipes(Wires):
+    """A client of a memory."""
+
+    def __init__(self, memory: Memory, *, structured: bool = True, **options: bool) -> None:
+        self.memory = memory
+        super().__init__(Server(memory, structured=structured, **options))
 
 
 def _pipe() -> tuple[BinaryIO, BinaryIO]:
@@ -129,7 +143,7 @@ class Http:
 
     def __init__(self, memory: Memory, address: tuple[str, int]) -> None:
         self.memory = memory
-        self.connection = http.client.HTTPConnection(*address, timeout=30)
+        self.connection = http.client.HTTPConnection(*address, timeout=PATIENCE)
         self.number = 0
 
     def ask(self, method: str, **params: object) -> Result:
@@ -149,10 +163,8 @@ class Http:
 
 
 @contextmanager
-def served(
-    memory: Memory, folder: Path, *, strict: bool = False, allow_secrets: bool = False, structured: bool = True
-) -> Iterator[Any]:
-    """The product's HTTP application on a free port; the address."""
+def served(memory: Memory, folder: Path) -> Iterator[Any]:
+    """The product's HTTP application on a free port; give its address."""
     import uvicorn
 
     from cofio.doors.mcp.http import Handlers, make_server
@@ -160,8 +172,8 @@ def served(
     from cofio.doors.web import server as web_server
     from cofio.doors.web.tokens import Tokens
 
-    mcp = make_server(Handlers(Surface(memory, allow_secrets=allow_secrets, structured=structured)))
-    application = web_server.make_app(mcp, hosts=web_server.LOCAL, tokens=Tokens(folder), strict=strict)
+    mcp = make_server(Handlers(Surface(memory, structured=True)))
+    application = web_server.make_app(mcp, hosts=web_server.LOCAL, tokens=Tokens(folder), strict=False)
     with web_listener.open_listener("127.0.0.1", 0) as listening:
         started = threading.Event()
 
@@ -173,12 +185,12 @@ def served(
         running = Running(uvicorn.Config(application, log_level="warning", timeout_graceful_shutdown=1))
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
-        assert started.wait(30)
+        assert started.wait(PATIENCE)
         try:
             yield listening.getsockname()
         finally:
             running.should_exit = True
-            thread.join(30)
+            join(thread)
 
 
 @pytest.fixture(autouse=True)
@@ -191,15 +203,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def said() -> list[str]:
-    """What the server tells a person."""
-    return []
-
-
-@pytest.fixture
-def memory(default_store: StoreAddress, folder: Path, said: list[str]) -> Iterator[Memory]:
+def memory(default_store: StoreAddress, folder: Path) -> Iterator[Memory]:
     """A memory in the folder, not opened yet."""
-    memory = Memory(default_store, SETTINGS, say=said.append)
+    memory = Memory(default_store, SETTINGS, say=print)
     yield memory
     memory.close()
 
@@ -227,6 +233,6 @@ def client(request: pytest.FixtureRequest, memory: Memory, folder: Path) -> Iter
 
 
 @pytest.fixture
-def tools(client: Client) -> Tools:
-    """The tools, over each transport in turn."""
-    return Tools(client)
+def tools(pipes: Pipes) -> Tools:
+    """The tools, on pipes: those tests that have a `client` show that HTTP gives the same."""
+    return Tools(pipes)

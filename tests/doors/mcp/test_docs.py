@@ -10,7 +10,6 @@ from typing import cast
 import pytest
 
 from cofio.doors.cli.command_line import build_parser
-from cofio.doors.cli.server_options import CLIENTS
 from cofio.doors.mcp.tools import TOOLS
 
 ROOT = Path(__file__).parents[3]
@@ -18,17 +17,16 @@ PAGE = (ROOT / "docs" / "mcp.md").read_text()
 
 
 @pytest.mark.requirement("docs")
-@pytest.mark.parametrize("name", TOOLS)
-def test_every_tool_is_documented_with_its_parameters(name: str) -> None:
-    row = next(line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |"))
-    for parameter in cast("dict[str, object]", TOOLS[name].input["properties"]):
-        assert f"`{parameter}`" in row
+def test_every_tool_is_documented_with_its_parameters() -> None:
+    for name, tool in TOOLS.items():
+        row = next(line for line in PAGE.splitlines() if line.startswith(f"| `{name}` |"))
+        for parameter in cast("dict[str, object]", tool.input["properties"]):
+            assert f"`{parameter}`" in row
 
 
 @pytest.mark.requirement("docs")
 def test_the_snippet_is_the_one_that_is_shipped() -> None:
     snippet = (ROOT / "src" / "cofio" / "doors" / "mcp" / "snippet.md").read_text().strip()
-    assert len(snippet.splitlines()) == 10
     assert f"```\n{snippet}\n```" in PAGE
 
 
@@ -39,9 +37,3 @@ def test_the_commands_of_the_page_are_commands() -> None:
     assert len(commands) >= 4
     for command in commands:
         assert build_parser().parse_args(shlex.split(command)[1:]).command
-
-
-@pytest.mark.requirement("docs")
-def test_every_client_is_named() -> None:
-    for client in CLIENTS:
-        assert client in PAGE

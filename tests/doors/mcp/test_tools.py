@@ -1,10 +1,11 @@
-"""The other six tools, and what all seven have in common."""
+"""The other six tools, and the rules of all seven."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,10 +28,7 @@ PEERS_DECLARATIONS = 4_968
 WRONG = "MCP error -32602: Input validation error: Invalid arguments for tool "
 
 
-@pytest.mark.requirement("write.text")
-@pytest.mark.requirement("chunk.id")
-@pytest.mark.requirement("write.agent")
-@pytest.mark.requirement("write.tags")
+@pytest.mark.requirement("write.text", "chunk.id", "write.agent", "write.tags")
 def test_a_write_is_acknowledged_with_what_was_saved(tools: Tools) -> None:
     said = tools.write_context(
         topic="Auth service — JWT", content="Because.", tags=["auth", "decision"], importance="critical"
@@ -46,9 +44,7 @@ def test_a_write_is_acknowledged_with_what_was_saved(tools: Tools) -> None:
     assert (record.author, record.tags, record.source, record.scope) == ("global", (), "mcp", Scope("mcp"))
 
 
-@pytest.mark.requirement("write.topic")
-@pytest.mark.requirement("write.content")
-@pytest.mark.requirement("read.text")
+@pytest.mark.requirement("write.topic", "write.content", "write.importance", "read.text")
 def test_a_chunk_reads_back_as_it_was_written(tools: Tools) -> None:
     content = "# Head\n\n- a *list*\n\n```py\nx = 1\n```\n\n日本語 🦓 \u2028 “quotes” trailing \n"
     record_id = tools.write("A topic — 主題", content, agent="dev", tags=["a", "B c"], importance="low")
@@ -59,24 +55,26 @@ def test_a_chunk_reads_back_as_it_was_written(tools: Tools) -> None:
     assert facts.startswith(about)
     assert re.fullmatch(DAY, facts.removeprefix(about))
     assert rest == f"\n{content}"
-    bare = tools.write("No tags", "x")
+    for importance in ("low", "high", "critical"):
+        assert f"**importance:** {importance} |" in tools.read_context(id=tools.write(importance=importance)).text
+    bare = tools.write("No tags", "x", importance="medium")
     assert re.fullmatch(
         rf"## No tags\n\*\*id:\*\* `{bare}` \| \*\*updated:\*\* {DAY}\n\nx", tools.read_context(id=bare).text
     )
 
 
-@pytest.mark.requirement("write.either")
-def test_a_topic_alone_or_a_content_alone_is_enough(tools: Tools) -> None:
+@pytest.mark.requirement("write.either", "errors.empty")
+def test_a_topic_alone_or_a_content_alone_is_enough_and_what_is_empty_counts_as_left_out(tools: Tools) -> None:
     assert tools.write_context(topic="Only a topic", content="").text.startswith("Chunk saved: ")
-    assert tools.write_context(topic="", content="Only a content").text.startswith("Chunk saved: ")
+    assert tools.write_context(topic="", content="a zebra", replaces="", tags=[]).text.startswith("Chunk saved: ")
     nothing = tools.write_context(topic="", content="")
     assert nothing.error
     assert nothing.text.startswith(f"{WRONG}write_context: Invalid input: ")
-    assert len(tools.list_context().data["chunks"]) == 2
+    assert len(tools.list_context(agent="").data["chunks"]) == 2
+    assert len(tools.search_context(query="zebra", agent="", tags=[]).data["hits"]) == 1
 
 
-@pytest.mark.requirement("chunk.accumulates")
-@pytest.mark.requirement("similar")
+@pytest.mark.requirement("chunk.accumulates", "similar")
 def test_writing_the_same_again_makes_another_chunk_and_says_so(tools: Tools) -> None:
     first = tools.write("Deploy", "The deploy of the billing service runs on Fridays at noon.")
     again = tools.write_context(topic="Again", content="The deploy of the billing  service runs on Fridays at noon.\n")
@@ -101,15 +99,6 @@ def test_a_write_names_what_it_comes_near_to_and_what_it_may_contradict(tools: T
     assert tools.write_context(topic="Colours", content="Buttons are blue.").notes == []
 
 
-@pytest.mark.requirement("write.importance")
-def test_each_importance_is_kept(tools: Tools) -> None:
-    for importance in ("low", "medium", "high", "critical"):
-        record_id = tools.write(importance=importance)
-        assert tools.engine.read(record_id).importance == importance
-        shown = f"**importance:** {importance} |" in tools.read_context(id=record_id).text
-        assert shown == (importance != "medium")
-
-
 @pytest.mark.requirement("replaces")
 def test_a_write_may_take_the_place_of_a_chunk(tools: Tools) -> None:
     old = tools.write("Old", "the zebra", tags=["a"], agent="pm", importance="high", ttl_days=1)
@@ -126,16 +115,15 @@ def test_a_write_may_take_the_place_of_a_chunk(tools: Tools) -> None:
     assert len(tools.list_context().data["chunks"]) == 1
 
 
-@pytest.mark.requirement("read.unknown")
-@pytest.mark.requirement("delete.unknown")
-@pytest.mark.parametrize("record_id", ["", "zz", "0123456789", "a" * 5000, "'; DROP TABLE record; --", "é\n`x`"])
-def test_an_unknown_id_is_said_and_is_no_error(tools: Tools, record_id: str) -> None:
-    for said in (tools.read_context(id=record_id), tools.delete_context(id=record_id)):
-        assert (said.text, said.error) == (f"No chunk found with id `{record_id}`.", False)
+@pytest.mark.requirement("read.unknown", "delete.unknown")
+def test_an_unknown_id_is_said_and_is_no_error(client: Client) -> None:
+    tools = Tools(client)
+    for record_id in ("", "0123456789", "a" * 5000, "'; DROP TABLE record; --", "é\n`x`"):
+        for said in (tools.read_context(id=record_id), tools.delete_context(id=record_id)):
+            assert (said.text, said.error) == (f"No chunk found with id `{record_id}`.", False)
 
 
-@pytest.mark.requirement("delete.text")
-@pytest.mark.requirement("delete.permanent")
+@pytest.mark.requirement("delete.text", "delete.permanent")
 def test_what_is_deleted_is_found_by_nothing(tools: Tools) -> None:
     record_id = tools.write("Gone", "zebra", tags=["t"])
     tools.engine.settle()
@@ -148,9 +136,7 @@ def test_what_is_deleted_is_found_by_nothing(tools: Tools) -> None:
         assert tools.search_context(query="zebra", search_mode=mode, min_score=0).text == "No matching chunks found."
 
 
-@pytest.mark.requirement("list.text")
-@pytest.mark.requirement("list.order")
-@pytest.mark.requirement("list.no-body")
+@pytest.mark.requirement("list.text", "list.order", "list.no-body")
 def test_a_list_has_a_line_for_each_chunk_the_last_changed_first(tools: Tools) -> None:
     first = tools.write("First", "body one", agent="pm", tags=["a", "b"], importance="high")
     second = tools.write("Second", "body two")
@@ -165,8 +151,7 @@ def test_a_list_has_a_line_for_each_chunk_the_last_changed_first(tools: Tools) -
     assert [chunk["id"] for chunk in tools.list_context().data["chunks"]] == [first, second]
 
 
-@pytest.mark.requirement("list.agent")
-@pytest.mark.requirement("list.tags")
+@pytest.mark.requirement("list.agent", "list.tags")
 def test_agent_and_tags_narrow_a_list(tools: Tools) -> None:
     tools.write("A", tags=["auth", "api"], agent="pm")
     tools.write("B", tags=["AUTH"], agent="dev")
@@ -184,9 +169,7 @@ def test_agent_and_tags_narrow_a_list(tools: Tools) -> None:
     assert tools.list_context(agent="nobody").notes == ["[cofio: 3 chunks are kept, but none of them is here]"]
 
 
-@pytest.mark.requirement("list.limit")
-@pytest.mark.requirement("list.offset")
-@pytest.mark.requirement("list.empty")
+@pytest.mark.requirement("list.limit", "list.offset", "list.empty")
 def test_pages_of_a_list_do_not_overlap(tools: Tools) -> None:
     assert tools.list_context().text == "Memory store is empty."
     for number in range(130):
@@ -202,30 +185,24 @@ def test_pages_of_a_list_do_not_overlap(tools: Tools) -> None:
     assert tools.list_context(offset=2**53 - 1).text == "Memory store is empty."
 
 
-@pytest.mark.requirement("state.any-json")
-@pytest.mark.requirement("get-state.json")
-@pytest.mark.requirement("get-state.null")
-@pytest.mark.requirement("set-state.value")
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
+@pytest.mark.requirement("state.any-json", "get-state.json", "get-state.null", "set-state.value")
+def test_a_state_reads_back_as_it_was_set(client: Client) -> None:
+    tools = Tools(client)
+    values: list[tuple[object, str]] = [
         (5, "5"), (2.5, "2.5"), (1.0, "1"), (-0.0, "0"), (True, "true"), (False, "false"), (None, "null"), ([], "[]"),
         ({}, "{}"), ("null", "null"), ("", ""), (10**25, str(10**25)),
         ({"a": [1, 2.0], "é": {"n": None}}, '{\n  "a": [\n    1,\n    2\n  ],\n  "é": {\n    "n": null\n  }\n}'),
-    ],
-)  # fmt: skip
-def test_a_state_reads_back_as_it_was_set(tools: Tools, value: object, text: str) -> None:
-    assert not tools.set_state(key="k", value=value).error
-    said = tools.get_state(key="k")
-    assert (said.text, said.error) == (text, False)
-    assert (said.data["key"], said.data["found"], said.data["value"]) == ("k", True, value)
-    telling = isinstance(value, str | list | dict)
-    assert (bool(said.notes), bool(said.data["notice"])) == (telling, telling)
+    ]  # fmt: skip
+    for value, text in values:
+        assert not tools.set_state(key="k", value=value).error
+        said = tools.get_state(key="k")
+        assert (said.text, said.error) == (text, False)
+        assert (said.data["key"], said.data["found"], said.data["value"]) == ("k", True, value)
+        telling = isinstance(value, str | list | dict)
+        assert (bool(said.notes), bool(said.data["notice"])) == (telling, telling)
 
 
-@pytest.mark.requirement("get-state.string")
-@pytest.mark.requirement("state.overwrites")
-@pytest.mark.requirement("set-state.text")
+@pytest.mark.requirement("get-state.string", "state.overwrites", "set-state.text")
 def test_setting_a_state_replaces_it(tools: Tools) -> None:
     for value in ("scraping", 'with "quotes"\nand lines', {"phase": "analysis"}):
         said = tools.set_state(key="current_phase", value=value)
@@ -235,16 +212,7 @@ def test_setting_a_state_replaces_it(tools: Tools) -> None:
     assert tools.engine.count(Scope("mcp"), kinds=(Kind.STATE,)) == 1
 
 
-@pytest.mark.requirement("errors.empty")
-def test_what_agents_leave_empty_counts_as_left_out(tools: Tools) -> None:
-    said = tools.write_context(topic="t", content="zebra", replaces="", tags=[])
-    assert not said.error
-    assert len(tools.search_context(query="zebra", agent="", tags=[]).data["hits"]) == 1
-    assert len(tools.list_context(agent="").data["chunks"]) == 1
-
-
-@pytest.mark.requirement("get-state.missing")
-@pytest.mark.requirement("set-state.empty-key")
+@pytest.mark.requirement("get-state.missing", "set-state.empty-key")
 def test_a_missing_key_is_said_and_an_empty_one_is_a_key(tools: Tools) -> None:
     for key in ("zz", "", 'a "b"', "x" * 900):
         said = tools.get_state(key=key)
@@ -258,9 +226,7 @@ BAD: list[tuple[str, dict[str, object], str]] = [
     ("search_context", {}, "Invalid input: expected string, received undefined at query"),
     ("search_context", {"query": None}, "Invalid input: expected string, received null at query"),
     ("search_context", {"query": 5}, "Invalid input: expected string, received number at query"),
-    ("search_context", {"query": ["a"]}, "Invalid input: expected string, received array at query"),
     ("search_context", {"query": {"a": 1}}, "Invalid input: expected string, received object at query"),
-    ("search_context", {"query": True}, "Invalid input: expected string, received boolean at query"),
     ("search_context", {"query": "x", "tags": "a"}, "Invalid input: expected array, received string at tags"),
     (
         "search_context", {"query": "x", "tags": [1, "a", None]},
@@ -274,13 +240,7 @@ BAD: list[tuple[str, dict[str, object], str]] = [
     ),
     ("search_context", {"query": "x", "top_k": 21}, "Too big: expected number to be <=20 at top_k"),
     ("search_context", {"query": "x", "top_k": 1.5}, "Invalid input: expected int, received number at top_k"),
-    ("search_context", {"query": "x", "top_k": "5"}, "Invalid input: expected number, received string at top_k"),
     ("search_context", {"query": "x", "top_k": True}, "Invalid input: expected number, received boolean at top_k"),
-    (
-        "search_context", {"query": "x", "search_mode": None},
-        'Invalid option: expected one of "hybrid"|"bm25"|"semantic" at search_mode',
-    ),
-    ("search_context", {"query": "x", "agent": None}, "Invalid input: expected string, received null at agent"),
     ("search_context", {"query": "x", "everywhere": 1},
      "Invalid input: expected boolean, received number at everywhere"),
     (
@@ -293,27 +253,15 @@ BAD: list[tuple[str, dict[str, object], str]] = [
         'Invalid option: expected one of "low"|"medium"|"high"|"critical" at importance\n'
         "Too small: expected number to be >0 at ttl_days",
     ),
-    ("write_context", {"topic": "t", "content": "c", "ttl_days": -1},
-     "Too small: expected number to be >0 at ttl_days"),
-    ("write_context", {"topic": "t", "content": "c", "ttl_days": "1"},
-     "Invalid input: expected number, received string at ttl_days"),
     ("write_context", {"topic": "t", "content": "c", "ttl_days": 1e12},
      "Invalid input: is not within 0 to 1,000 years at ttl_days"),
     ("write_context", {"topic": "t" * 1001, "content": "c"},
      "Too big: expected string to have <=1000 characters at topic"),
-    ("write_context", {"topic": "t", "content": "c" * 1_048_577},
-     "Too big: expected string to have <=1048576 characters at content"),
     ("write_context", {"topic": "t", "content": "a\0b"}, "Invalid input: holds a NUL character at content"),
-    ("write_context", {"topic": "t", "content": "c", "agent": "a" * 257},
-     "Too big: expected string to have <=256 characters at agent"),
     ("write_context", {"topic": "t", "content": "c", "tags": [""]},
      "Invalid input: is empty; it takes 1 to 100 characters at tags"),
     ("read_context", {}, "Invalid input: expected string, received undefined at id"),
-    ("delete_context", {"id": 5}, "Invalid input: expected string, received number at id"),
-    ("list_context", {"limit": 0}, "Too small: expected number to be >=1 at limit"),
     ("list_context", {"limit": 501}, "Too big: expected number to be <=500 at limit"),
-    ("list_context", {"limit": 1.5}, "Invalid input: expected int, received number at limit"),
-    ("list_context", {"limit": None}, "Invalid input: expected number, received null at limit"),
     (
         "list_context", {"limit": 1e30},
         "Too big: expected int to be <=9007199254740991 at limit\nToo big: expected number to be <=500 at limit",
@@ -323,17 +271,14 @@ BAD: list[tuple[str, dict[str, object], str]] = [
     ("get_state", {}, "Invalid input: expected string, received undefined at key"),
     ("set_state", {"value": 1}, "Invalid input: expected string, received undefined at key"),
     ("set_state", {"key": "a"}, "Invalid input: expected nonoptional, received undefined at value"),
-    ("set_state", {"key": "k" * 1025, "value": 1}, "Too big: expected string to have <=1024 characters at key"),
 ]  # fmt: skip
 
 
-@pytest.mark.requirement("errors.validation")
-@pytest.mark.requirement("errors.several")
-@pytest.mark.requirement("errors.null")
-@pytest.mark.requirement("errors.nothing-changed")
-@pytest.mark.requirement("get-state.key")
-@pytest.mark.requirement("set-state.key")
-def test_wrong_arguments_are_answered_in_the_validators_words_and_change_nothing(tools: Tools) -> None:
+@pytest.mark.requirement(
+    "errors.validation", "errors.several", "errors.null", "errors.nothing-changed", "get-state.key", "set-state.key"
+)
+def test_wrong_arguments_are_answered_in_the_validators_words_and_change_nothing(client: Client) -> None:
+    tools = Tools(client)
     tools.write("Here", "x")
     tools.set_state(key="a", value=1)
     before = list(tools.engine.export())
@@ -344,22 +289,17 @@ def test_wrong_arguments_are_answered_in_the_validators_words_and_change_nothing
     assert list(tools.engine.export()) == before
 
 
-@pytest.mark.requirement("errors.unknown-tool")
-def test_an_unknown_tool_is_an_error_for_the_agent(tools: Tools) -> None:
-    for name in ("nope", "Search_Context", "update_context"):
-        said = Said(tools.client.ask("tools/call", name=name, arguments={})["result"])
-        assert (said.text, said.error) == (f"MCP error -32602: Tool {name} not found", True)
-
-
-@pytest.mark.requirement("errors.extra")
-def test_arguments_that_a_tool_does_not_know_are_passed_over(tools: Tools) -> None:
+@pytest.mark.requirement("errors.unknown-tool", "errors.extra")
+def test_an_unknown_tool_is_an_error_and_an_unknown_argument_is_passed_over(client: Client) -> None:
+    tools = Tools(client)
+    said = tools.update_context()
+    assert (said.text, said.error) == ("MCP error -32602: Tool update_context not found", True)
     assert not tools.write_context(topic="t", content="zebra", colour="blue", id="mine").error
     assert not tools.list_context(extra=None).error
     assert not tools.search_context(query="zebra", topK=1).error
 
 
-@pytest.mark.requirement("write.ttl")
-@pytest.mark.requirement("expiry.at-once")
+@pytest.mark.requirement("write.ttl", "expiry.at-once")
 def test_an_expired_chunk_is_hidden_at_once(default_store: StoreAddress, folder: Path) -> None:
     now = datetime.now(UTC)
     clock = [now]
@@ -383,9 +323,7 @@ def test_an_expired_chunk_is_hidden_at_once(default_store: StoreAddress, folder:
     memory.close()
 
 
-@pytest.mark.requirement("tools.names")
-@pytest.mark.requirement("tools.schemas")
-@pytest.mark.requirement("tools.hints")
+@pytest.mark.requirement("tools.names", "tools.schemas", "tools.hints")
 def test_the_seven_tools_are_listed_with_the_seeds_schemas(client: Client) -> None:
     tools = client.ask("tools/list")["result"]["tools"]
     assert [tool["name"] for tool in tools] == [
@@ -476,8 +414,7 @@ def test_every_answer_is_also_data_that_fits_its_schema(tools: Tools) -> None:
         assert set(said.data) == set(OUTPUTS[name]["properties"])  # type: ignore[arg-type]
 
 
-@pytest.mark.requirement("lean.text")
-@pytest.mark.requirement("lean.declarations")
+@pytest.mark.requirement("lean.text", "lean.declarations")
 def test_agents_get_text_alone_and_short_declarations(memory: Memory) -> None:
     client = Pipes(memory, structured=False)
     listed = client.ask("tools/list")["result"]["tools"]
@@ -494,8 +431,7 @@ def test_agents_get_text_alone_and_short_declarations(memory: Memory) -> None:
     client.close()
 
 
-@pytest.mark.requirement("list.more")
-@pytest.mark.requirement("lean.max-chars")
+@pytest.mark.requirement("list.more", "lean.max-chars")
 def test_a_list_says_that_there_is_more_and_where_it_begins(tools: Tools) -> None:
     for number in range(16):
         tools.engine.write(
@@ -620,31 +556,20 @@ def test_secrets_are_refused_and_nothing_of_them_is_kept(tools: Tools) -> None:
     key = "ghp_" + "aB3dE6gH9k" * 3 + "aB3dE6"
     for said in (
         tools.write_context(topic="Access", content=f"line one\nuse {key} here"),
-        tools.write_context(topic=f"Access with {key}", content="x"),
         tools.write_context(topic="Access", content="x", tags=[key]),
         tools.set_state(key="github", value={"token": [key]}),
     ):
         assert said.error
-        assert "GitHub token" in said.text
-        assert "nothing was saved" in said.text
-        assert key not in said.text
-    assert "line 2" in tools.write_context(topic="Access", content=f"line one\nuse {key} here").text
+        assert ("GitHub token" in said.text, "nothing was saved" in said.text, key in said.text) == (True, True, False)
     telling = tools.set_state(key="db_password", value="kX9-" + "fQ2!vR7z")
     assert (telling.error, "password" in telling.text) == (True, True)
     assert tools.engine.count() == 0
     assert not tools.write_context(topic="Access", content="The token is in .env as GITHUB_TOKEN.").error
+    with closing(Pipes(tools.client.memory, allow_secrets=True)) as allowed:
+        assert not Tools(allowed).write_context(topic="Access", content=key).error
 
 
-@pytest.mark.requirement("secrets")
-def test_the_owner_may_allow_secrets(memory: Memory) -> None:
-    client = Pipes(memory, allow_secrets=True)
-    key = "ghp_" + "aB3dE6gH9k" * 3 + "aB3dE6"
-    assert not Tools(client).write_context(topic="Access", content=key).error
-    client.close()
-
-
-@pytest.mark.requirement("store.project")
-@pytest.mark.requirement("store.path")
+@pytest.mark.requirement("store.project", "store.path")
 def test_a_memory_is_where_the_variables_say(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from cofio.config.settings import find_store
 

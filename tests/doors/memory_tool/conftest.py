@@ -97,11 +97,7 @@ def sdk(engine: Engine) -> Tool:
 
 
 class MessagesApi:
-    """A server on this machine that answers as Claude would who works through a list of commands, one each turn.
-
-    It speaks both ways of the SDK's runner: the whole history with each request (1.x), and message threads, where only
-    what is new is sent and the turn is named by the message before it (2.x).
-    """
+    """Answers as Claude would who works through a list of commands; with whole histories (1.x) and threads (2.x)."""
 
     def __init__(self, script: list[Any]) -> None:
         self.script = script

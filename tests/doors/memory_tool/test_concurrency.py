@@ -18,6 +18,8 @@ from cofio.values.changes import Change
 from .conftest import SETTINGS, Tool
 
 A = "/memories/a.md"
+B = "/memories/b.md"
+CHANGED = "Error: The file {} was changed by someone else at the same time; view it again, then repeat the edit"
 
 
 @pytest.fixture
@@ -42,44 +44,28 @@ def at_once(count: int, work: Callable[[int], list[Result]]) -> list[Result]:
         return [result for results in pool.map(begin, range(count)) for result in results]
 
 
-@pytest.mark.requirement("edits.replace", "edits.one-transaction")
-def test_replacements_by_many_threads_of_two_engines_lose_nothing(engines: list[Engine]) -> None:
+@pytest.mark.requirement("edits.replace", "edits.insert", "edits.one-transaction")
+def test_edits_by_many_threads_of_two_engines_are_made_or_refused_and_never_lost(engines: list[Engine]) -> None:
     threads, each = 8, 10
     Tool(engines[0], home()).made(A, "".join(f"<{number}>\n" for number in range(threads)))
+    Tool(engines[0], home()).made(B, "")
 
-    def work(number: int) -> list[Result]:
+    def replace(number: int) -> list[Result]:
         command = {"command": "str_replace", "path": A, "old_str": f"<{number}>", "new_str": f"x<{number}>"}
         return [dispatch(engines[number % 2], home(), command) for _ in range(each)]
 
-    results = at_once(threads, work)
-    assert not [result for result in results if result.is_error]
+    def insert(number: int) -> list[Result]:
+        command = {"command": "insert", "path": B, "insert_line": 0}
+        return [dispatch(engines[number % 2], home(), command | {"insert_text": f"{number}-{n}"}) for n in range(each)]
+
+    assert not [result for result in at_once(threads, replace) if result.is_error]
     assert Tool(engines[1], home()).text(A) == "".join(f"{'x' * each}<{number}>\n" for number in range(threads))
     assert len(log(engines[0], home(), A)) == 50
+    results = at_once(threads, insert)
+    lines = (Tool(engines[1], home()).text(B) or "").splitlines()
+    assert len(lines) == len(set(lines)) == sum(not result.is_error for result in results) >= each
+    assert {result.content for result in results} <= {f"The file {B} has been edited.", CHANGED.format(B)}
     assert engines[0].check() == []
-
-
-@pytest.mark.requirement("edits.insert")
-def test_an_insert_is_done_or_refused_and_never_lost(engines: list[Engine]) -> None:
-    Tool(engines[0], home()).made(A, "")
-
-    def work(number: int) -> list[Result]:
-        return [
-            dispatch(
-                engines[number % 2], home(),
-                {"command": "insert", "path": A, "insert_line": 0, "insert_text": f"{number}-{turn}"},
-            )
-            for turn in range(8)
-        ]  # fmt: skip
-
-    results = at_once(6, work)
-    done = sum(not result.is_error for result in results)
-    lines = (Tool(engines[1], home()).text(A) or "").splitlines()
-    assert len(lines) == len(set(lines)) == done
-    assert done >= 8
-    assert {result.content for result in results} <= {
-        f"The file {A} has been edited.",
-        f"Error: The file {A} was changed by someone else at the same time; view it again, then repeat the edit",
-    }
 
 
 class Meanwhile:
@@ -110,39 +96,19 @@ def meanwhile(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> Meanwhile:
 
 
 @pytest.mark.requirement("edits.replace")
-def test_a_replacement_is_made_in_the_new_text_where_that_is_safe(tool: Tool, meanwhile: Meanwhile) -> None:
+def test_a_replacement_is_made_in_the_new_text_only_where_that_is_safe(tool: Tool, meanwhile: Meanwhile) -> None:
     tool.made(A, "one\ntwo\n")
     meanwhile(lambda: tool.insert(path=A, insert_line=0, insert_text="zero"))
-    assert tool.str_replace(path=A, old_str="two", new_str="2").content.endswith(
-        "     1\tzero\n     2\tone\n     3\t2\n     4\t"
-    )
-    assert tool.text(A) == "zero\none\n2\n"
-
-
-@pytest.mark.requirement("edits.replace")
-def test_a_replacement_that_is_not_unique_any_more_is_refused(tool: Tool, meanwhile: Meanwhile) -> None:
-    tool.made(A, "one\n")
+    said = tool.str_replace(path=A, old_str="two", new_str="2").content
+    assert said.endswith("     1\tzero\n     2\tone\n     3\t2\n     4\t")
     meanwhile(lambda: tool.insert(path=A, insert_line=0, insert_text="one"))
-    assert tool.str_replace(path=A, old_str="one", new_str="1").content.startswith(
-        "No replacement was performed. Multiple"
-    )
-    assert tool.text(A) == "one\none\n"
+    said = tool.str_replace(path=A, old_str="one", new_str="1").content
+    assert said.startswith("No replacement was performed. Multiple")
+    assert tool.text(A) == "one\nzero\none\n2\n"
 
 
 @pytest.mark.requirement("edits.insert")
 def test_an_insert_after_a_line_that_may_have_moved_is_refused(tool: Tool, meanwhile: Meanwhile) -> None:
-    tool.made(A, "one\n")
-    meanwhile(lambda: tool.str_replace(path=A, old_str="one", new_str="zero\none"))
-    said = tool.insert(path=A, insert_line=1, insert_text="x")
-    assert (
-        said.content
-        == f"Error: The file {A} was changed by someone else at the same time; view it again, then repeat the edit"
-    )
-    assert tool.text(A) == "zero\none\n"
-
-
-@pytest.mark.requirement("edits.insert")
-def test_an_insert_into_a_text_that_is_the_same_again_is_made(tool: Tool, meanwhile: Meanwhile) -> None:
     tool.made(A, "one\n")
 
     def to_and_fro() -> None:
@@ -152,22 +118,20 @@ def test_an_insert_into_a_text_that_is_the_same_again_is_made(tool: Tool, meanwh
     meanwhile(to_and_fro)
     assert not tool.insert(path=A, insert_line=1, insert_text="x").is_error
     assert tool.text(A) == "one\nx\n"
-
-
-@pytest.mark.requirement("edits.create")
-def test_the_later_of_two_who_create_a_file_is_told_that_it_exists(tool: Tool, meanwhile: Meanwhile) -> None:
-    meanwhile(lambda: tool.made(A, "first"))
-    assert tool.create(path=A, file_text="second").content == f"Error: File {A} already exists"
-    assert tool.text(A) == "first"
+    meanwhile(lambda: tool.str_replace(path=A, old_str="one", new_str="zero\none"))
+    assert tool.insert(path=A, insert_line=1, insert_text="y").content == CHANGED.format(A)
+    assert tool.text(A) == "zero\none\nx\n"
 
 
 @pytest.mark.requirement("edits.create", "tree.file-or-directory")
-def test_a_file_never_comes_where_a_directory_just_came(tool: Tool, meanwhile: Meanwhile) -> None:
+def test_the_later_of_two_who_create_is_told_what_is_there(tool: Tool, meanwhile: Meanwhile) -> None:
+    meanwhile(lambda: tool.made("/memories/b", "first"))
+    assert tool.create(path="/memories/b", file_text="second").content == "Error: File /memories/b already exists"
     meanwhile(lambda: tool.made(f"{A}/b", "below"))
     assert tool.create(path=A, file_text="x").content == f"Error: File {A} already exists"
     meanwhile(lambda: tool.made("/memories/c", "a file"))
     assert tool.create(path="/memories/c/d", file_text="x").content.endswith("under /memories/c, which is a file")
-    assert tool.files == {f"{A}/b": "below", "/memories/c": "a file"}
+    assert tool.files == {f"{A}/b": "below", "/memories/b": "first", "/memories/c": "a file"}
 
 
 @pytest.mark.requirement("edits.move")

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
-from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ import pytest
 from cofio import Engine, files
 from cofio.doors import memory_tool
 from cofio.files import home
-from cofio.library.anthropic import AsyncMemoryTool, MemoryTool
 
 from .conftest import MessagesApi, Tool
 
@@ -25,6 +23,7 @@ PROGRAMS = re.findall(r"^```python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.requirement("docs.program")
+@pytest.mark.usefixtures("process")
 def test_every_program_of_the_page_runs(folder: Path, messages_api: Callable[[list[Any]], MessagesApi]) -> None:
     api = messages_api(
         [
@@ -47,15 +46,6 @@ def test_every_program_of_the_page_runs(folder: Path, messages_api: Callable[[li
     assert [is_error for _, is_error in api.results] == [False, False]
     with Engine.open(folder / "my-memory") as engine:
         assert Tool(engine, home("alice")).files["/memories/coffee.md"] == "Black.\n"
-
-
-@pytest.mark.requirement("docs.program")
-def test_every_option_is_on_the_page() -> None:
-    assert signature(MemoryTool.__init__) == signature(AsyncMemoryTool.__init__)
-    for name, option in signature(MemoryTool.__init__).parameters.items():
-        if option.kind is option.KEYWORD_ONLY:
-            shown = f'"{option.default}"' if isinstance(option.default, str) else str(option.default)
-            assert f"| `{name}` | `{shown}` |" in PAGE
 
 
 @pytest.mark.requirement("docs.imports")

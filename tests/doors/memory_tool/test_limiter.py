@@ -13,26 +13,21 @@ from cofio.files import Limiter, Quest, dispatch, home
 from .conftest import Tool
 
 
-@pytest.mark.requirement("seed.limit", "seed.limit-text", "seed.reset")
-def test_the_21st_call_of_a_quest_is_refused_until_the_next_quest(engine: Engine) -> None:
+@pytest.mark.requirement("seed.limit", "seed.limit-text", "seed.limit-counts", "seed.limit-off", "seed.reset")
+def test_the_21st_call_of_a_quest_is_refused_until_the_next_quest_and_every_call_counts(engine: Engine) -> None:
     quest = Quest(engine, home("quest"))
-    for number in range(20):
+    assert quest.dispatch({"command": "nope"}).content == "Error: Unknown command: nope"
+    assert quest.dispatch({"command": "view", "path": "none"}).is_error
+    for number in range(18):
         assert not quest.dispatch({"command": "create", "path": f"n/{number}.md", "file_text": "x"}).is_error
     for _ in range(3):
         said = quest.dispatch({"command": "create", "path": "late.md", "file_text": "x"})
         assert (said.content, said.is_error) == ("rate limit exceeded", True)
-    assert len(Tool(engine, home("quest")).files) == 20
+    free = Tool(engine, home("quest"))  # has no limit
+    assert len(free.files) == 18
+    assert not any(free.view(path="/memories").is_error for _ in range(30))
     quest.reset_for_new_quest()
     assert not quest.dispatch({"command": "create", "path": "late.md", "file_text": "x"}).is_error
-
-
-@pytest.mark.requirement("seed.limit-counts")
-def test_every_call_counts_also_one_that_fails(engine: Engine) -> None:
-    quest = Quest(engine, home(), calls=3)
-    assert quest.dispatch({"command": "nope"}).content == "Error: Unknown command: nope"
-    assert quest.dispatch({"command": "view", "path": "none"}).is_error
-    assert not quest.dispatch({"command": "view", "path": "."}).is_error
-    assert quest.dispatch({"command": "view", "path": "."}).content == "rate limit exceeded"
 
 
 @pytest.mark.requirement("seed.quick-start", "seed.relative-only", "seed.replace-first")
@@ -61,20 +56,13 @@ def test_a_hundred_workers_at_once_get_no_more_than_the_limit(engine: Engine) ->
 
     def work(number: int) -> bool:
         ready.wait(60)
-        command = {"command": "view", "path": "/memories"}
-        return not any(dispatch(engine, home(), command, limiter=limiter).is_error for _ in range(1))
+        return not dispatch(engine, home(), {"command": "view", "path": "/memories"}, limiter=limiter).is_error
 
     with ThreadPoolExecutor(workers) as pool:
-        allowed = sum(pool.map(work, range(workers)))
-    assert allowed == 20
+        assert sum(pool.map(work, range(workers))) == 20
     limiter.reset_for_new_quest()
     with ThreadPoolExecutor(workers) as pool:
         assert sum(pool.map(lambda _: sum(limiter.take() for _ in range(100)), range(workers))) == 20
-
-
-@pytest.mark.requirement("seed.limit-off")
-def test_there_is_no_limit_unless_one_is_asked_for(tool: Tool) -> None:
-    assert not any(tool.view(path="/memories").is_error for _ in range(200))
 
 
 @pytest.mark.requirement("seed.limit")

@@ -76,29 +76,25 @@ def test_the_tool_is_one_of_the_sdks_own(engine: Engine) -> None:
     assert cached.to_dict()["cache_control"] == {"type": "ephemeral"}
 
 
-@pytest.mark.requirement("sdk.runner", "sdk.threads", "wire.result")
+@pytest.mark.requirement("sdk.runner", "sdk.threads", "sdk.async", "wire.result")
+@pytest.mark.parametrize("asynchronous", [False, True])
 def test_the_tool_runner_gets_every_answer_as_it_is(
-    engine: Engine, messages_api: Callable[[list[Any]], MessagesApi]
+    engine: Engine, messages_api: Callable[[list[Any]], MessagesApi], asynchronous: bool
 ) -> None:
-    api = messages_api(SCRIPT)
-    client = anthropic.Anthropic(api_key="x", base_url=api.url)
-    last = client.beta.messages.tool_runner(**ASKED, tools=[MemoryTool(engine)]).until_done()
-    assert last.stop_reason == "end_turn"
-    assert api.results == ANSWERS
-    assert api.threaded == (int(anthropic.__version__.split(".")[0]) >= 2)
-    assert api.requests[0]["tools"] == [{"type": "memory_20250818", "name": "memory"}]
-
-
-@pytest.mark.requirement("sdk.async")
-def test_the_async_tool_runner_gets_the_same(engine: Engine, messages_api: Callable[[list[Any]], MessagesApi]) -> None:
-    api = messages_api(SCRIPT)
-
     async def run() -> None:
         async with anthropic.AsyncAnthropic(api_key="x", base_url=api.url) as client, AsyncMemoryTool(engine) as tool:
             await client.beta.messages.tool_runner(**ASKED, tools=[tool]).until_done()
 
-    asyncio.run(run())
+    api = messages_api(SCRIPT)
+    if asynchronous:
+        asyncio.run(run())
+    else:
+        client = anthropic.Anthropic(api_key="x", base_url=api.url)
+        last = client.beta.messages.tool_runner(**ASKED, tools=[MemoryTool(engine)]).until_done()
+        assert last.stop_reason == "end_turn"
     assert api.results == ANSWERS
+    assert api.threaded == (int(anthropic.__version__.split(".")[0]) >= 2)
+    assert api.requests[0]["tools"] == [{"type": "memory_20250818", "name": "memory"}]
 
 
 PROGRAM = """
@@ -119,18 +115,14 @@ def oldest() -> Path:
     folder = ROOT / ".venv" / f"anthropic-{OLDEST}"
     if not (folder / "anthropic").exists():
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder)]
-        try:
-            done = subprocess.run(
-                [*pip, f"anthropic=={OLDEST}"], capture_output=True, text=True, timeout=120, check=False
-            )
-        except subprocess.TimeoutExpired:
-            pytest.skip(f"anthropic {OLDEST} could not be fetched in time")
+        done = subprocess.run([*pip, f"anthropic=={OLDEST}"], capture_output=True, text=True, timeout=120, check=False)
         if done.returncode:
             pytest.skip(f"anthropic {OLDEST} cannot be fetched: {done.stderr[-200:]}")
     return folder
 
 
 @pytest.mark.requirement("sdk.versions", "sdk.history")
+@pytest.mark.usefixtures("process")
 def test_the_oldest_sdk_gets_the_same_with_its_whole_history(
     store: StoreAddress, oldest: Path, messages_api: Callable[[list[Any]], MessagesApi]
 ) -> None:
@@ -145,21 +137,9 @@ def test_the_oldest_sdk_gets_the_same_with_its_whole_history(
     assert not api.threaded
 
 
-@pytest.mark.requirement("sdk.errors")
-def test_an_error_is_the_sdks_own_with_the_text_as_it_is(engine: Engine) -> None:
+@pytest.mark.requirement("sdk.methods", "sdk.errors")
+def test_the_six_methods_take_the_sdks_commands_and_an_error_is_the_sdks_own(engine: Engine) -> None:
     tool = MemoryTool(engine, strings="sdk")
-    with pytest.raises(ToolError) as raised:
-        tool.call({"command": "delete", "path": "/memories"})
-    assert raised.value.content == "Cannot delete the /memories directory itself"
-    others: list[object] = [None, [], {"command": None}, {"command": "view", "path": 5}]
-    for wrong in others:
-        with pytest.raises(ToolError):
-            tool.call(wrong)
-
-
-@pytest.mark.requirement("sdk.methods")
-def test_the_six_methods_take_the_sdks_commands(engine: Engine) -> None:
-    tool = MemoryTool(engine)
     Tool(engine, home()).made("/memories/a", "one two")
     replace = BetaMemoryTool20250818StrReplaceCommand.construct(
         command="str_replace", path="/memories/a", old_str=" two"
@@ -169,6 +149,13 @@ def test_the_six_methods_take_the_sdks_commands(engine: Engine) -> None:
     assert shown.endswith("     1\tone")
     with pytest.raises(ToolError):
         tool.view(BetaMemoryTool20250818ViewCommand.construct(command="view", path=5))
+    with pytest.raises(ToolError) as raised:
+        tool.call({"command": "delete", "path": "/memories"})
+    assert raised.value.content == "Cannot delete the /memories directory itself"
+    others: list[object] = [None, [], {"command": None}, {"command": "view", "path": 5}]
+    for wrong in others:
+        with pytest.raises(ToolError):
+            tool.call(wrong)
 
 
 @pytest.mark.requirement("sdk.owners")
@@ -212,6 +199,7 @@ def test_calls_can_be_counted(engine: Engine) -> None:
 
 
 @pytest.mark.requirement("sdk.optional")
+@pytest.mark.usefixtures("process")
 def test_without_the_sdk_the_error_says_what_to_install_and_all_else_works() -> None:
     hidden = "import sys; sys.modules['anthropic'] = None; import cofio.doors.memory_tool, cofio.library"
     done = subprocess.run(

@@ -1,11 +1,12 @@
-"""What the tests of the page share: the whole application on an empty memory, and a client like a browser."""
+"""The whole application on an empty memory with a client like a browser, and Chromium for servers in processes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from typing import Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from httpx2 import Response
@@ -22,6 +23,11 @@ from cofio.doors.page.view_types import PageServer, ViewRequest
 from cofio.doors.page.viewer import Viewer
 from cofio.doors.web.server import make_app
 from cofio.doors.web.tokens import Tokens
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser as Chromium
+
+    from .real_browser import Tab
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
 SETTINGS = Settings(background=False, embedder="hashed", sync="normal")
@@ -100,13 +106,36 @@ def browser(make_browser: Callable[..., Browser]) -> Browser:
 
 
 @pytest.fixture
-def ask(memory: Engine) -> Callable[..., ViewRequest]:
-    """Makes requests for a view alone: parameters by their names, and who asks."""
+def ask(memory: Engine, clock: Callable[[], datetime]) -> Callable[..., ViewRequest]:
+    """Makes requests for a view alone, at the time of the clock: parameters by their names, and who asks."""
 
     def make(viewer: Viewer | None = None, **parameters: str | list[str]) -> ViewRequest:
-        values = {
-            name: tuple(value) if isinstance(value, list) else (value,) for name, value in parameters.items()
-        }  # fmt: skip
-        return ViewRequest(engine=memory, viewer=viewer or Viewer(), parameters=values)
+        values = {name: tuple(value) if isinstance(value, list) else (value,) for name, value in parameters.items()}
+        return ViewRequest(engine=memory, viewer=viewer or Viewer(), parameters=values, now=clock())
 
     return make
+
+
+@pytest.fixture(scope="module")
+def chromium(process: None) -> Iterator[Chromium]:
+    """Debian's Chromium; one for all tests of a file."""
+    from .real_browser import open_chromium
+
+    with open_chromium() as opened:
+        yield opened
+
+
+@pytest.fixture
+def open_window(chromium: Chromium) -> Iterator[Callable[..., Tab]]:
+    """Opens windows of the real browser that share nothing with each other."""
+    from .real_browser import Tab
+
+    tabs: list[Tab] = []
+
+    def make(url: str, **options: Any) -> Tab:
+        tabs.append(Tab(chromium, url, **options))
+        return tabs[-1]
+
+    yield make
+    for tab in tabs:
+        tab.close()

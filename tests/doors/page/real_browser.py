@@ -1,12 +1,8 @@
-"""A real browser and real servers for the tests of the page: Debian's chromium, and `cofio serve` as a process."""
+"""A real browser for the tests of the page: Debian's chromium."""
 
 from __future__ import annotations
 
-import os
 import shutil
-import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +10,6 @@ from typing import Any
 
 from playwright.sync_api import Browser, BrowserContext, Dialog, Page, sync_playwright
 from tests.servers import missing
-from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
 AXE = ROOT / ".node" / "node_modules" / "axe-core" / "axe.min.js"
@@ -34,45 +29,6 @@ def open_chromium() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
         yield browser
         browser.close()
-
-
-class PageServerProcess:
-    """`cofio serve` on a store, which can be ended and started again at the same port."""
-
-    def __init__(self, store: Path, *arguments: str) -> None:
-        self._command = [sys.executable, "-m", "cofio", "serve", "--store", str(store), *arguments]
-        self._port = 0
-        self._process: subprocess.Popen[str] | None = None
-        self._folder = store.parent
-        self.start()
-
-    @property
-    def url(self) -> str:
-        """Where it is."""
-        return f"http://127.0.0.1:{self._port}"
-
-    def start(self) -> None:
-        """Start it, and wait until it takes requests."""
-        own = {name: value for name, value in os.environ.items() if not name.startswith("COFIO_")}
-        environ = own | {"COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal"}
-        self._process = subprocess.Popen(
-            [*self._command, "--port", str(self._port)], cwd=self._folder, env=environ, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True,
-        )  # fmt: skip
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        self._port = int(line.rsplit(":", 1)[1].split("/")[0])
-        wait_until(self._answers, seconds=30)
-
-    def end(self) -> None:
-        """End it."""
-        assert self._process is not None
-        self._process.terminate()
-        self._process.communicate(timeout=30)
-
-    def _answers(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self._port)) == 0
 
 
 class Tab:

@@ -48,52 +48,44 @@ def talks(memory: Engine) -> Engine:
 
 
 @pytest.mark.requirement("page:sessions")
-def test_sessions_are_listed_with_what_they_are_about(talks: Engine, ask: Ask) -> None:
-    model = build_conversations(ask())
-    sessions = {each.name: each for each in model.sessions}
-    assert set(sessions) == {"s1", "s2", "s3"}
+def test_sessions_are_listed_and_show_episodes_facts_and_the_turns_that_they_come_from(talks: Engine, ask: Ask) -> None:
+    run = Scope("openai-agents", "run-7")  # the transcript of a library is a session, too
+    for number in range(3):
+        talks.write(run, kind=Kind.TURN, text=f"line {number}", position=number, author="user")
+    sessions = {each.name: each for each in build_conversations(ask()).sessions}
+    assert set(sessions) == {"s1", "s2", "s3", "run-7"}
     assert (sessions["s1"].owners, sessions["s1"].scope) == (("alice",), SHOP.scope)
     assert "Berlin" in " ".join(sessions["s1"].subjects)
     assert (sessions["s3"].waiting, sessions["s3"].subjects) == (1, ())
-
-
-@pytest.mark.requirement("page:sessions")
-def test_a_session_shows_episodes_facts_and_the_turns_that_they_come_from(talks: Engine, ask: Ask) -> None:
-    model = build_conversations(ask(scope=str(SHOP.scope), session="s1"))
-    (episode,) = model.episodes
+    assert (sessions["run-7"].scope, sessions["run-7"].waiting) == (Scope("openai-agents"), 3)
+    model = build_conversations(ask(scope="openai-agents", session="run-7"))
+    assert [turn.text for turn in model.turns] == ["line 0", "line 1", "line 2"]
+    (episode,) = build_conversations(ask(scope=str(SHOP.scope), session="s1")).episodes
     assert episode.owner == "alice"
     assert [turn.text for turn in episode.turns] == ["I live in Berlin.", "I love climbing in Yosemite every spring."]
     facts = {each.fact.title: each.evidence for each in episode.facts}
     assert len(facts) >= 2
     (about_climbing,) = (evidence for title, evidence in facts.items() if "climbing" in title)
-    assert [(quote.text, quote.author) for quote in about_climbing] == [
-        ("I love climbing in Yosemite every spring.", "Alice")
-    ]
-    assert talks.read(about_climbing[0].id).kind is Kind.TURN
-
-
-@pytest.mark.requirement("page:sessions")
-def test_turns_that_wait_are_shown_as_they_came(talks: Engine, ask: Ask) -> None:
-    model = build_conversations(ask(scope=str(SHOP.scope), session="s3"))
-    assert model.episodes == ()
-    assert [turn.text for turn in model.turns] == ["Hello again."]
+    (quote,) = about_climbing
+    assert (quote.text, quote.author) == ("I love climbing in Yosemite every spring.", "Alice")
+    assert talks.read(quote.id).kind is Kind.TURN
+    waiting = build_conversations(ask(scope=str(SHOP.scope), session="s3"))
+    assert (waiting.episodes, [turn.text for turn in waiting.turns]) == ((), ["Hello again."])
     with pytest.raises(NotFound):
         build_conversations(ask(scope=str(SHOP.scope), session="nothing"))
 
 
-@pytest.mark.requirement("page:sessions")
-def test_the_transcript_of_a_library_is_a_session_too(memory: Engine, ask: Ask) -> None:
-    scope = Scope("openai-agents", "run-7")
-    for number in range(3):
-        memory.write(scope, kind=Kind.TURN, text=f"line {number}", position=number, author="user")
-    (session,) = build_conversations(ask()).sessions
-    assert (session.name, session.scope, session.waiting) == ("run-7", Scope("openai-agents"), 3)
-    model = build_conversations(ask(scope="openai-agents", session="run-7"))
-    assert [turn.text for turn in model.turns] == ["line 0", "line 1", "line 2"]
-
-
 @pytest.mark.requirement("page:people")
-def test_a_profile_shows_what_superseded_what_with_its_evidence(talks: Engine, ask: Ask) -> None:
+def test_a_profile_shows_what_holds_what_it_superseded_what_ended_and_what_was_asked_for(
+    talks: Engine, ask: Ask, browser: Browser
+) -> None:
+    said = [
+        "I no longer have a dog.",
+        "Always answer in bullet points.",
+        "From now on, always answer in full sentences.",
+    ]
+    for number, line in enumerate(said, 4):
+        talk(talks, f"s{number}", line, at=START + timedelta(days=5 + number))
     (person,) = build_conversations(ask(tab="people")).people
     assert person.name == "alice"
     profile = build_conversations(ask(person=person.link.partition("person=")[2])).person
@@ -103,46 +95,16 @@ def test_a_profile_shows_what_superseded_what_with_its_evidence(talks: Engine, a
     assert home.evidence == "I moved to Oslo."
     assert ["Berlin" in each.description for each in home.superseded] == [True]
     assert talks.read(home.link.partition("id=")[2]).text == "I moved to Oslo."
-
-
-@pytest.mark.requirement("page:people")
-def test_what_a_person_asked_of_the_assistant_comes_first_in_their_words(
-    talks: Engine, ask: Ask, browser: Browser
-) -> None:
-    talk(talks, "s5", "Always answer in bullet points.", at=START + timedelta(days=7))
-    talk(talks, "s6", "From now on, always answer in full sentences.", at=START + timedelta(days=8))
-    (person,) = build_conversations(ask(tab="people")).people
-    profile = build_conversations(ask(person=person.link.partition("person=")[2])).person
-    assert profile is not None
+    (dog,) = profile.ended
+    assert [old.description for old in dog.superseded] == ["Has a dog called Rex."]
     newest = profile.instructions[0]
-    assert "full sentences" in newest.description
-    assert talks.read(newest.link.partition("id=")[2]).text == "From now on, always answer in full sentences."
+    assert talks.read(newest.link.partition("id=")[2]).text == said[-1]
     shown = browser.show(person.link)
     assert shown.index("Asked of the assistant") < shown.index("full sentences") < shown.index("Known now")
 
 
-@pytest.mark.requirement("page:people")
-def test_what_has_ended_is_shown_with_what_it_ended(talks: Engine, ask: Ask) -> None:
-    talk(talks, "s4", "I no longer have a dog.", at=START + timedelta(days=9))
-    (person,) = build_conversations(ask(tab="people")).people
-    profile = build_conversations(ask(person=person.link.partition("person=")[2])).person
-    assert profile is not None
-    assert [("dog" in each.description, [old.description for old in each.superseded]) for each in profile.ended] == [
-        (True, ["Has a dog called Rex."])
-    ]
-
-
-@pytest.mark.requirement("page:people")
-def test_a_profile_of_any_shape_can_be_shown() -> None:
-    circle: dict[str, object] = {"topic": "home", "timestamp_ms": "soon", "evidence": 7}
-    circle["supersedes"] = circle
-    item = make_item(circle, {})  # type: ignore[arg-type]  # it comes from a file
-    assert (item.topic, item.at, item.evidence) == ("home", None, "")
-    assert len(item.superseded) == conversations_view.DEEPEST - 1
-
-
-@pytest.mark.requirement("page:sessions")
-def test_records_of_any_shape_can_be_shown(memory: Engine, ask: Ask) -> None:
+@pytest.mark.requirement("page:sessions", "page:people")
+def test_records_and_profiles_of_any_shape_can_be_shown(memory: Engine, ask: Ask) -> None:
     for scope in (Scope(), Scope("rest"), Scope("rest", "shop"), SHOP.scope, SHOP.owner("user", "ann"), Scope("other")):
         for kind in (Kind.TURN, Kind.EPISODE, Kind.FACT, Kind.PROFILE):
             memory.write(scope, kind=kind, text="by hand")
@@ -153,24 +115,26 @@ def test_records_of_any_shape_can_be_shown(memory: Engine, ask: Ask) -> None:
         build_conversations(ask(scope=str(session.scope), session=session.name))
     for person in build_conversations(ask(tab="people")).people:
         build_conversations(ask(person=person.link.partition("person=")[2]))
-
-
-@pytest.mark.requirement("page:people")
-def test_only_a_profile_is_a_person(memory: Engine, ask: Ask) -> None:
-    note = memory.write(Scope("notes"), text="a note")
-    with pytest.raises(NotFound):
-        build_conversations(ask(person=note.id))
+    circle: dict[str, object] = {"topic": "home", "timestamp_ms": "soon", "evidence": 7}
+    circle["supersedes"] = circle
+    item = make_item(circle, {})  # type: ignore[arg-type]  # it comes from a file
+    assert (item.topic, item.at, item.evidence) == ("home", None, "")
+    assert len(item.superseded) == conversations_view.DEEPEST - 1
 
 
 @pytest.mark.requirement("page:reach")
-def test_a_limited_token_sees_its_own_conversations_alone(talks: Engine, ask: Ask) -> None:
+def test_a_limited_token_sees_its_own_conversations_alone_and_only_a_profile_is_a_person(
+    talks: Engine, ask: Ask
+) -> None:
     talk(talks, "s9", "I live in Rome.", project=Project(app="bank", name="main"), sender="bob")
     viewer = Viewer(reach=Scope("rest", "bank"))
     assert [each.name for each in build_conversations(ask(viewer)).sessions] == ["s9"]
     assert [each.name for each in build_conversations(ask(viewer, tab="people")).people] == ["bob"]
     (alice,) = (each for each in build_conversations(ask(tab="people")).people if each.name == "alice")
-    with pytest.raises(NotFound):
-        build_conversations(ask(viewer, person=alice.link.partition("person=")[2]))
+    note = talks.write(Scope("notes"), text="a note")
+    for request in (ask(viewer, person=alice.link.partition("person=")[2]), ask(person=note.id)):
+        with pytest.raises(NotFound):
+            build_conversations(request)
 
 
 @pytest.mark.requirement("page:bounded")
@@ -185,16 +149,3 @@ def test_sessions_are_paged(memory: Engine, ask: Ask) -> None:
     assert (len(first.sessions), first.sessions[0].name) == (conversations_view.PAGE, f"s{conversations_view.PAGE}")
     assert [each.name for each in build_conversations(ask(offset=str(conversations_view.PAGE))).sessions] == ["s0"]
     assert first.next
-
-
-@pytest.mark.requirement("page:sessions")
-@pytest.mark.requirement("page:people")
-def test_the_pages_show_it(browser: Browser) -> None:
-    assert "No conversations yet" in browser.show("/page/conversations")
-    assert "Nothing is known" in browser.show("/page/conversations?tab=people")
-    talk(browser.engine, "s<1>", "I live in <b>Berlin</b>.", "I work as a nurse.")
-    assert "s&lt;1&gt;" in browser.show("/page/conversations")
-    text = browser.show("/page/conversations?scope=rest/shop/main&session=s%3C1%3E")
-    assert "&lt;b&gt;Berlin&lt;/b&gt;" in text
-    (person,) = browser.read("conversations", tab="people")["people"]
-    assert "nurse" in browser.show(person["link"])

@@ -13,11 +13,8 @@ from cofio.doors.page.review_items import ReviewItem, mark_differences
 from cofio.doors.page.review_view import build_review, decide
 from cofio.doors.page.view_types import ViewRequest
 from cofio.doors.page.viewer import Viewer
-from cofio.doors.web.failures import RequestError
 from cofio.files import Tree
 from cofio.values.scopes import REVIEW
-
-from .conftest import Browser
 
 Ask = Callable[..., ViewRequest]
 NOTES = Scope("notes")
@@ -49,10 +46,15 @@ def answer(item: ReviewItem, decision: str, **more: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@pytest.mark.requirement("page:review")
-def test_what_may_contradict_comes_first_and_what_differs_is_marked(memory: Engine, ask: Ask) -> None:
+@pytest.mark.requirement("page:review", "page:decisions")
+def test_what_may_contradict_comes_first_with_what_differs_marked_and_if_kept_only_when_it_has_changed(
+    memory: Engine, ask: Ask
+) -> None:
     write_duplicates(memory, Scope("guides"))
     older, newer = write_contradiction(memory)
+    memory.write(NOTES, title="Lunch", text="The canteen opens at noon.")
+    memory.write(NOTES, title="Parking", text="Bicycles stand in the yard behind the house.")
+    memory.write(Scope("others"), title="Lunch", text="The canteen opens at one.")  # of another scope
     model = build_review(ask())
     assert [item.sort for item in model.items] == ["contradiction", "duplicate"]
     item = model.items[0]
@@ -60,81 +62,41 @@ def test_what_may_contradict_comes_first_and_what_differs_is_marked(memory: Engi
     assert [[part.text for part in side.parts if part.differs] for side in item.sides] == [["Tuesday"], ["Thursday"]]
     assert model.counts == {"contradiction": 1, "duplicate": 1, "secret": 0, "vault": 0}
     assert "number" in model.judgements["contradiction"]
-
-
-@pytest.mark.requirement("page:review")
-def test_a_secret_is_found_and_not_shown(memory: Engine, ask: Ask) -> None:
-    memory.write(NOTES, title="Database", text=SECRET)
-    memory.write(NOTES, title="config", data={"api_key": "sk-proj-9aQ2xLm4Rt7Yb1Nc8Vd3Kf6"}, text="settings")
-    model = build_review(ask(sort="secret"))
-    assert len(model.items) == 2
-    assert "hunter2" not in repr(model)
-    assert "sk-proj" not in repr(model)
-
-
-@pytest.mark.requirement("page:review")
-def test_what_says_different_things_is_left_alone(memory: Engine, ask: Ask) -> None:
-    memory.write(NOTES, title="Lunch", text="The canteen opens at noon.")
-    memory.write(NOTES, title="Parking", text="Bicycles stand in the yard behind the house.")
-    memory.write(Scope("others"), title="Lunch", text="The canteen opens at one.")  # of another scope
-    assert build_review(ask()).items == ()
-
-
-@pytest.mark.requirement("page:decisions")
-def test_what_is_kept_does_not_come_back_until_it_changes(memory: Engine, ask: Ask) -> None:
-    _, newer = write_contradiction(memory)
-    (item,) = build_review(ask()).items
     decide(ask(**answer(item, "keep")))
-    assert build_review(ask()).items == ()
+    assert [item.sort for item in build_review(ask()).items] == ["duplicate"]
     assert memory.count(REVIEW) == 1
     memory.edit(newer, text="We release on Wednesday morning, never late.")
-    assert len(build_review(ask()).items) == 1
+    assert len(build_review(ask()).items) == 2
 
 
 @pytest.mark.requirement("page:decisions")
-def test_a_merge_leaves_one_record_that_says_both(memory: Engine, ask: Ask) -> None:
+def test_a_merge_leaves_one_record_that_says_both_and_lets_no_secret_in(memory: Engine, ask: Ask) -> None:
     older, newer = write_duplicates(memory)
     (item,) = build_review(ask()).items
+    with pytest.raises(Invalid, match="looks like"):
+        decide(ask(**answer(item, "merge", text=SECRET)))
     decide(ask(**answer(item, "merge", text="Endpoints return JSON.\r\nIn UTC.")))
     left = memory.read(newer)
     assert (left.text, set(left.tags)) == ("Endpoints return JSON.\nIn UTC.", {"api", "style"})
     with pytest.raises(NotFound):
         memory.read(older)
-
-
-@pytest.mark.requirement("page:decisions")
-def test_what_a_merge_proposes_has_what_only_the_older_says(memory: Engine, ask: Ask) -> None:
     first = "Calls to the weather service are retried with a growing pause between them."
-    write_pair(memory, NOTES, {"text": f"{first} Ask Jon."}, {"text": f"{first} Or Mira."})
+    write_pair(memory, Scope("more"), {"text": f"{first} Ask Jon."}, {"text": f"{first} Or Mira."})
     (item,) = build_review(ask()).items
     assert item.merged == f"{first} Or Mira. Ask Jon."
 
 
 @pytest.mark.requirement("page:decisions")
-@pytest.mark.parametrize("which", ["older", "newer"])
-def test_either_of_two_can_be_deleted(memory: Engine, ask: Ask, which: str) -> None:
-    older, newer = write_duplicates(memory)
-    (item,) = build_review(ask()).items
-    decide(ask(**answer(item, "delete" if which == "older" else f"delete:{newer}")))
-    assert [record.id for record in memory.list(NOTES)] == [newer if which == "older" else older]
-
-
-@pytest.mark.requirement("page:decisions")
-def test_a_secret_is_masked_where_it_stands(memory: Engine, ask: Ask) -> None:
+def test_a_secret_is_not_shown_and_is_masked_where_it_stands_and_in_earlier_texts_too(memory: Engine, ask: Ask) -> None:
     data: dict[str, Any] = {"note": "x", "password": "hunter2-Zq8vXw91"}
-    id = memory.write(NOTES, title="Database", text=SECRET, data=data).id  # noqa: A001
-    (item,) = build_review(ask()).items
-    decide(ask(**answer(item, "merge")))
-    record = memory.read(id)
+    note = memory.write(NOTES, title="Database", text=SECRET, data=data)
+    model = build_review(ask(sort="secret"))
+    assert "hunter2" not in repr(model)
+    decide(ask(**answer(model.items[0], "merge")))
+    record = memory.read(note.id)
     assert "hunter2" not in record.text + repr(record.data)
     assert record.text.startswith("The database password is")
     assert build_review(ask()).items == ()
-
-
-@pytest.mark.requirement("page:decisions")
-def test_a_secret_in_a_file_is_masked_in_its_earlier_texts_too_and_all_of_them_go_with_it(
-    memory: Engine, ask: Ask
-) -> None:
     tree = Tree(memory, Scope("files"))
     memory.apply(tree.plan_creation("/memories/a.md", f"{SECRET}\n"))
     (file,) = memory.list(Scope("files"), exact=True, kinds=(Kind.FILE,))
@@ -150,18 +112,19 @@ def test_a_secret_in_a_file_is_masked_in_its_earlier_texts_too_and_all_of_them_g
 
 
 @pytest.mark.requirement("page:decisions")
-def test_no_secret_gets_in_by_a_merge(memory: Engine, ask: Ask) -> None:
-    write_duplicates(memory)
-    (item,) = build_review(ask()).items
-    with pytest.raises(Invalid, match="looks like"):
-        decide(ask(**answer(item, "merge", text=SECRET)))
-    assert memory.count(NOTES) == 2
-
-
-@pytest.mark.requirement("page:decisions")
-def test_a_decision_about_what_has_changed_meanwhile_changes_nothing(memory: Engine, ask: Ask) -> None:
+def test_a_decision_about_what_has_changed_meanwhile_or_makes_no_sense_changes_nothing(
+    memory: Engine, ask: Ask
+) -> None:
     older, newer = write_duplicates(memory)
     (item,) = build_review(ask()).items
+    wrong: list[dict[str, Any]] = [
+        {"decision": "burn"}, {"id": []}, {"version": ["1"]}, {"sort": "other"}, {"decision": "delete:someone-else"},
+    ]  # fmt: skip
+    for change in wrong:
+        with pytest.raises(Invalid):
+            decide(ask(**answer(item, "keep") | change))
+    with pytest.raises(Invalid):
+        build_review(ask(sort="other"))
     memory.edit(newer, text="Endpoints return snake_case JSON and ISO times, in UTC, always.")
     for decision in ("merge", "delete", "keep"):
         with pytest.raises(Conflict):
@@ -170,21 +133,6 @@ def test_a_decision_about_what_has_changed_meanwhile_changes_nothing(memory: Eng
     memory.delete(older)
     with pytest.raises(NotFound):
         decide(ask(**answer(item, "merge")))
-
-
-@pytest.mark.requirement("page:decisions")
-def test_a_form_that_makes_no_sense_is_refused(memory: Engine, ask: Ask) -> None:
-    write_duplicates(memory)
-    (item,) = build_review(ask()).items
-    good = answer(item, "keep")
-    wrong: list[dict[str, Any]] = [
-        {"decision": "burn"}, {"id": []}, {"version": ["1"]}, {"sort": "other"}, {"decision": "delete:someone-else"},
-    ]  # fmt: skip
-    for change in wrong:
-        with pytest.raises(Invalid):
-            decide(ask(**good | change))
-    with pytest.raises(Invalid):
-        build_review(ask(sort="other"))
 
 
 @pytest.mark.requirement("page:reach")
@@ -203,72 +151,36 @@ def test_a_limited_token_reviews_its_own_scope_and_its_decisions_stay_there(memo
         decide(ask(viewer, **answer(others, "delete")))
 
 
-@pytest.mark.requirement("page:review")
+@pytest.mark.requirement("page:review", "page:bounded")
 def test_differences_are_marked_word_by_word_and_not_where_nearly_all_differs() -> None:
     left, right = mark_differences("one two three", "one four three")
     assert [(part.text, part.differs) for part in left] == [("one ", False), ("two", True), (" three", False)]
     assert "".join(part.text for part in right) == "one four three"
     left, right = mark_differences("alpha beta gamma delta", "one four three seven eight nine")
     assert not any(part.differs for part in (*left, *right))
-
-
-@pytest.mark.requirement("page:bounded")
-def test_texts_that_repeat_themselves_take_no_longer_to_compare_than_others() -> None:
-    for _ in range(30):  # as many as one page shows: at a time that is squared, this would be minutes
-        left, right = mark_differences("ab. " * 5_000, "ab, " * 5_000)
-        assert "".join(part.text for part in left).startswith("ab. ab. ")
-        assert right
     natural = " ".join(f"word{number} stands here." for number in range(1_000))
     left, right = mark_differences(natural.replace("word7 ", "other "), natural)
     assert [part.text for part in left if part.differs] == ["other"]
     assert left[-1].text == " …"
+    left, right = mark_differences("ab. " * 5_000, "ab, " * 5_000)
+    assert "".join(part.text for part in left).startswith("ab. ab. ")
+    assert right
 
 
-@pytest.mark.requirement("page:review")
-def test_many_copies_are_few_pairs_and_each_of_them_comes_up(memory: Engine, ask: Ask) -> None:
+@pytest.mark.requirement("page:review", "page:bounded")
+def test_many_copies_are_few_pairs_and_one_page_looks_at_a_bounded_number_of_records(memory: Engine, ask: Ask) -> None:
     copies = {memory.write(NOTES, title="Ferry", text="Ferry tickets are sold by Olsen.").id for _ in range(8)}
     items = build_review(ask()).items
     assert {side.entry.id for item in items for side in item.sides} == copies
     assert len(items) < len(copies)
     for _ in copies:
         if items := build_review(ask()).items:
-            decide(ask(**answer(items[0], "delete")))
+            decide(ask(**answer(items[0], f"delete:{items[0].sides[1].entry.id}")))  # the newer one
     assert memory.count(NOTES) == 1
-
-
-@pytest.mark.requirement("page:bounded")
-def test_one_page_looks_at_a_bounded_number_of_records(memory: Engine, ask: Ask) -> None:
+    memory.drop(NOTES)
     for number in range(review_view.BATCH + 1):
         memory.write(NOTES, kind=Kind.STATE, title=f"state {number}", text=f"{SECRET} {number}")
     model = build_review(ask())
     assert (model.record_count, len(model.items)) == (review_view.BATCH, review_view.MOST_SHOWN)
     assert model.left_out == review_view.BATCH - review_view.MOST_SHOWN
     assert build_review(ask(offset=str(review_view.BATCH))).record_count == 1
-
-
-@pytest.mark.requirement("page:decisions")
-def test_a_decision_is_a_form_that_works_without_script(browser: Browser) -> None:
-    older, newer = write_contradiction(browser.engine)
-    text = browser.show("/page/review")
-    assert "May contradict" in text
-    (item,) = browser.read("review")["items"]
-    fields = {
-        "decision": "delete", "sort": item["sort"], "id": [side["entry"]["id"] for side in item["sides"]],
-        "version": [side["entry"]["version"] for side in item["sides"]],
-    }  # fmt: skip
-    done = browser.post("/page/review/decide", **fields)
-    assert done.status_code == 303
-    assert done.headers["location"].startswith("/page/review?notice=Deleted")
-    assert [record.id for record in browser.engine.list(NOTES)] == [newer]
-    assert older not in browser.show("/page/review")
-    again = browser.post("/page/review/decide", accept="application/json", **fields)
-    assert again.status_code == 404
-
-
-@pytest.mark.requirement("page:decisions")
-def test_who_may_change_nothing_is_shown_no_buttons(ask: Ask, memory: Engine) -> None:
-    write_contradiction(memory)
-    viewer = Viewer(refusal="this memory is read-only: nothing can be changed here")
-    assert not build_review(ask(viewer)).may_change
-    with pytest.raises(RequestError):
-        viewer.check_may_change()

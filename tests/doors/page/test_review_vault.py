@@ -22,7 +22,6 @@ from cofio.vault.vault import Vault
 
 from .conftest import Browser
 
-pytestmark = pytest.mark.folder_only("the files of a vault")
 WROTE, SAYS = "Ann's dog is called Max.", "Ann's dog is called Bo."
 
 
@@ -79,21 +78,17 @@ def join(parts: list[dict[str, Any]]) -> str:
     return "".join(each["text"] for each in parts)
 
 
-@pytest.mark.requirement("page:review")
-def test_a_conflict_is_shown_beside_what_the_memory_says_and_no_more_of_the_file(review: Review) -> None:
+@pytest.mark.requirement("page:review", "page:decisions")
+def test_a_conflict_is_shown_beside_what_the_memory_says_which_takes_what_the_file_said(review: Review) -> None:
     theirs, ours = review.item["versions"]
     assert WROTE in join(theirs)
     assert SAYS in join(ours)
-    assert "Oslo" not in join(theirs) + join(ours)
+    assert "Oslo" not in join(theirs) + join(ours)  # which is in the file, too
     assert [part["text"] for part in theirs if part["differs"]] == ["Max"]
     assert review.item["path"].partition(".conflict-")[0] + ".md" == review.item["beside"]
     text = review.browser.show("/page/review")
     assert "What the file said" in text
     assert "&lt;!-- entry:" in text  # in the box to edit, as text
-
-
-@pytest.mark.requirement("page:decisions")
-def test_the_memory_takes_what_the_file_said(review: Review) -> None:
     done = review.decide("take")
     assert done.status_code == 303
     assert done.headers["location"].startswith("/page/review?sort=vault&notice=The+memory+says+it+now")
@@ -106,24 +101,21 @@ def test_the_memory_takes_what_the_file_said(review: Review) -> None:
 
 
 @pytest.mark.requirement("page:decisions")
-def test_the_memory_takes_what_is_merged_by_hand(review: Review) -> None:
-    text = review.item["merged"].replace(WROTE, "Ann has two dogs, Max and Bo.").replace("\n", "\r\n")
-    assert review.decide("merge", text=text).status_code == 303
-    assert review.fact.text == "Ann has two dogs, Max and Bo."
-    assert review.items == []
-
-
-@pytest.mark.requirement("page:decisions")
-def test_a_merge_that_says_what_the_memory_says_changes_nothing_and_settles_it(review: Review) -> None:
+@pytest.mark.parametrize("merged", ["Ann has two dogs, Max and Bo.", SAYS])
+def test_the_memory_takes_what_is_merged_by_hand(review: Review, merged: str) -> None:
     before = review.fact
-    assert review.decide("merge", text=review.item["merged"].replace(WROTE, SAYS)).status_code == 303
-    assert review.fact == before
+    text = review.item["merged"].replace(WROTE, merged).replace("\n", "\r\n")
+    assert review.decide("merge", text=text).status_code == 303
+    assert review.fact.text == merged
+    assert (review.fact == before) is (merged == SAYS)
     assert review.items == []
 
 
 @pytest.mark.requirement("page:decisions")
-def test_a_persons_profile_is_taken_too(review: Review) -> None:
-    review.decide("delete")
+def test_the_memory_keeps_its_own_text_and_a_persons_profile_is_taken_too(review: Review) -> None:
+    assert review.decide("delete").status_code == 303
+    assert review.fact.text == SAYS
+    assert [*review.vault.folder.rglob("*.conflict-*")] == []
     (profile,) = review.browser.engine.list(kinds=(Kind.PROFILE,))
     assert isinstance(profile.data, dict)
     (file,) = review.vault.folder.rglob("user.md")
@@ -140,24 +132,9 @@ def test_a_persons_profile_is_taken_too(review: Review) -> None:
 
 
 @pytest.mark.requirement("page:decisions")
-def test_the_memory_keeps_its_own_text_and_the_file_goes(review: Review) -> None:
-    assert review.decide("delete").status_code == 303
-    assert review.fact.text == SAYS
-    assert [*review.vault.folder.rglob("*.conflict-*")] == []
-
-
-@pytest.mark.requirement("page:decisions")
-def test_what_is_left_as_it_is_comes_up_again_when_one_side_changes(review: Review) -> None:
-    kept = review.vault.folder / review.item["path"]
-    assert review.decide("keep").status_code == 303
-    assert review.items == []
-    assert kept.exists()
-    review.conversations.apply([Edit(id=review.fact.id, fields={"text": "Ann's dog is called Finn."})])
-    assert "Finn" in join(review.item["versions"][1])
-
-
-@pytest.mark.requirement("page:decisions")
-def test_a_decision_about_what_has_changed_since_or_makes_no_sense_changes_nothing(review: Review) -> None:
+def test_what_is_kept_comes_up_again_and_a_decision_about_what_changed_or_makes_no_sense_changes_nothing(
+    review: Review,
+) -> None:
     before = review.item
     wrong = [
         (409, {"key": "vault/other"}), (404, {"path": "../../memory.db"}), (404, {"path": before["beside"]}),
@@ -170,14 +147,16 @@ def test_a_decision_about_what_has_changed_since_or_makes_no_sense_changes_nothi
         fields = {"decision": "take", **change}
         assert review.decide(**fields).status_code == status, change
     stale = {name: before[name] for name in ("key", "path")}
+    assert review.decide("keep").status_code == 303  # until one side changes
+    assert review.items == []
     review.conversations.apply([Edit(id=review.fact.id, fields={"text": "Ann's dog is called Finn."})])
+    assert "Finn" in join(review.item["versions"][1])
     assert review.decide("take", **stale).status_code == 409
     assert review.fact.text == "Ann's dog is called Finn."
     assert (review.vault.folder / before["path"]).exists()
 
 
-@pytest.mark.requirement("page:review")
-@pytest.mark.requirement("page:decisions")
+@pytest.mark.requirement("page:review", "page:decisions")
 def test_what_the_memory_cannot_take_is_shown_with_the_reason_and_can_be_removed(review: Review) -> None:
     review.decide("delete")
     folder = review.vault.folder / "default_app" / "default_project" / "users" / "ann"
@@ -187,12 +166,13 @@ def test_what_the_memory_cannot_take_is_shown_with_the_reason_and_can_be_removed
     assert review.decide("take").status_code == 422
     assert review.decide("delete").status_code == 303
     forgotten = folder / ".atomic_facts" / "atomic_fact-2026-05-28.conflict-20260528T120000.md"
-    forgotten.write_text("<!-- entry:af_20260528_00000099 -->\nx\n<!-- /entry:af_20260528_00000099 -->\n")
-    assert review.item["obstacle"].endswith("of which the memory has no record")
-    forgotten.write_bytes(b"\xff")
-    assert review.item["obstacle"] == "it is not UTF-8 text"
-    forgotten.write_bytes(b"x" * 1_000_001)
-    assert review.item["obstacle"] == "it is longer than 1,000,000 bytes"
+    entry = b"<!-- entry:af_20260528_00000099 -->\nx\n<!-- /entry:af_20260528_00000099 -->\n"
+    for content, reason in (
+        (entry, "of which the memory has no record"), (b"\xff", "it is not UTF-8 text"),
+        (b"x" * 1_000_001, "it is longer than 1,000,000 bytes"),
+    ):  # fmt: skip
+        forgotten.write_bytes(content)
+        assert review.item["obstacle"].endswith(reason)
     forgotten.unlink()
     with open(os.fsencode(folder) + b"/\xff.conflict-1.md", "w"):  # a name that is no text
         assert review.items == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -69,13 +69,19 @@ def said(content: object, at: int = T, sender: str = "alice", role: str = "user"
 
 def enveloped(answer: Response, status: int = 200) -> Any:
     """The data of an answer that is as it should be."""
+    body = check_envelope(answer, status)
+    assert set(body) - {"meta"} == {"request_id", "data"}
+    return body["data"]
+
+
+def check_envelope(answer: Response, status: int) -> Json:
+    """The body of an answer, which is JSON and has an id."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/json"
-    body = json.loads(answer.content.decode())
-    assert set(body) - {"meta"} == {"request_id", "data"}
+    body: Json = json.loads(answer.content.decode())
     assert re.fullmatch(r"[0-9a-f]{32}", body["request_id"])
     assert answer.headers["x-request-id"] == body["request_id"]
-    return body["data"]
+    return body
 
 
 def expected_code(path: str, status: int) -> str:
@@ -91,12 +97,8 @@ def expected_code(path: str, status: int) -> str:
 
 def failed(answer: Response, status: int, path: str | None = None, code: str | None = None) -> str:
     """The message of an answer that is a failure, and is told as one."""
-    assert answer.status_code == status, answer.text
-    assert answer.headers["content-type"] == "application/json"
-    body = json.loads(answer.content.decode())
+    body = check_envelope(answer, status)
     assert set(body) == {"request_id", "error"}
-    assert re.fullmatch(r"[0-9a-f]{32}", body["request_id"])
-    assert answer.headers["x-request-id"] == body["request_id"]
     error = body["error"]
     assert set(error) == {"code", "message", "timestamp", "path"}
     assert error["code"] == (code or expected_code(error["path"], status))
@@ -217,33 +219,23 @@ def call(id: str, name: str, arguments: Json) -> Json:
 
 def agent_run(agent: str = "coder", user: str = "alice", at: int = T) -> list[Json]:
     """The messages of a task that an agent does with several tools, one of which fails at first."""
-    return [
-        said("Please fix the failing login test in the payments service.", at, user),
-        said(
-            "I will look at the failing test first.", at + 1000, agent, "assistant",
-            tool_calls=[call("c1", "run_tests", {"path": "tests/test_login.py"})],
-        ),
-        said("FAILED tests/test_login.py::test_login - AssertionError: token expired", at + 2000, agent, "tool",
-             tool_call_id="c1"),
-        said(
-            "The token expires too early. I will read the configuration.", at + 3000, agent, "assistant",
-            tool_calls=[call("c2", "read_file", {"path": "payments/config.py"})],
-        ),
-        said("TOKEN_SECONDS = 1", at + 4000, agent, "tool", tool_call_id="c2"),
-        said(
-            "I will raise the lifetime of the token.", at + 5000, agent, "assistant",
-            tool_calls=[call("c3", "edit_file", {"path": "payments/config.py", "text": "TOKEN_SECONDS = 3600"})],
-        ),
-        said("File edited.", at + 6000, agent, "tool", tool_call_id="c3"),
-        said(
-            "Now the tests again.", at + 7000, agent, "assistant",
-            tool_calls=[call("c4", "run_tests", {"path": "tests/test_login.py"})],
-        ),
-        said("1 passed in 0.12s", at + 8000, agent, "tool", tool_call_id="c4"),
-        said("The login test passes now: the token lived for one second only, and lives for an hour now.", at + 9000,
-             agent, "assistant"),
-        said("Great, thanks, that works!", at + 10_000, user),
-    ]  # fmt: skip
+    test, file, setting = {"path": "tests/test_login.py"}, "payments/config.py", "TOKEN_SECONDS = 1"
+    failure = "FAILED tests/test_login.py::test_login - AssertionError: token expired"
+    edit = {"path": file, "text": "TOKEN_SECONDS = 3600"}
+    steps: list[tuple[str, str, Json, str]] = [
+        ("I will look at the failing test first.", "run_tests", test, failure),
+        ("The token expires too early. I will read the configuration.", "read_file", {"path": file}, setting),
+        ("I will raise the lifetime of the token.", "edit_file", edit, "File edited."),
+        ("Now the tests again.", "run_tests", test, "1 passed in 0.12s"),
+    ]
+    messages = [said("Please fix the failing login test in the payments service.", at, user)]
+    for n, (words, tool, arguments, result) in enumerate(steps, 1):
+        made = [call(f"c{n}", tool, arguments)]
+        messages.append(said(words, at + 2000 * n - 1000, agent, "assistant", tool_calls=made))
+        messages.append(said(result, at + 2000 * n, agent, "tool", tool_call_id=f"c{n}"))
+    done = "The login test passes now: the token lived for one second only, and lives for an hour now."
+    messages.append(said(done, at + 9000, agent, "assistant"))
+    return [*messages, said("Great, thanks, that works!", at + 10_000, user)]
 
 
 @contextmanager
@@ -271,9 +263,6 @@ def serving(
         )  # fmt: skip
         with closing(memory), closing(door), TestClient(whole, base_url="http://localhost") as client:
             yield Api(client, engine, door), tokens
-
-
-Opening = Callable[..., Api]
 
 
 @pytest.fixture(autouse=True)

@@ -198,10 +198,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "search.maturity": ("issue", "maturity is computed: it grows with the cases"),
     "search.unprocessed": ("seed UnprocessedMessageDTO", "a waiting message has the eleven fields of the table"),
     "search.unprocessed-when": ("seed UnprocessedMessageDTO", "only for session_id named outright, at the top"),
-    "search.unprocessed-part": (
-        "issue",
-        "for those who take part in the session alone; the seed: whoever asks",
-    ),
+    "search.unprocessed-part": ("issue", "for those who take part in the session alone; the seed: whoever asks"),
     "search.waits": ("issue 14", "a search that finds nothing says so when messages of the user wait"),
     "search.far": ("issue 14", "a search that finds nothing near enough says so, and what to do; of no other's memory"),
     "search.message_hits": ("issue", "include_unprocessed: waiting messages that answer, as message_hits"),
@@ -291,8 +288,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "recall.refused": ("issue 20", "a budget, a session or a prompt that cannot be one is refused with what to do"),
     "context.order": (
         "issue 21",
-        "POST memory/context tells what a user has asked of the assistant, word for word, then what is known of them,"
-        " then what answers the query, within its budget",
+        "POST memory/context tells what a user asked of the assistant, what is known of them, and what answers",
     ),
     "context.empty": ("issue 21", "a user of whom nothing is known has a block that says so"),
     "context.isolated": ("issue 21", "nothing of another user, app or project is told"),
@@ -305,19 +301,13 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "knowledge.names": ("issue", "of a file's name the last part is kept, without what no name should hold"),
     "knowledge.kinds": ("today knowledge", "text, Markdown, HTML, office documents, mails and PDFs are read; 415 else"),
     "knowledge.twice": ("today knowledge", "the same file sent twice is two documents"),
-    "knowledge.replace": (
-        "today knowledge",
-        "PUT puts a file in a document's place, under its id, or changes nothing",
-    ),
+    "knowledge.replace": ("today knowledge", "PUT puts a file in a document's place, under its id, or changes nothing"),
     "knowledge.patch": ("today knowledge", "PATCH changes title and category, and says what has changed"),
     "knowledge.delete": ("today knowledge", "DELETE forgets a document with all it has; 204 when there is none"),
     "knowledge.get": ("today knowledge", "GET documents/ID tells of a document and its topics"),
     "knowledge.list": ("today knowledge", "GET documents has pages, an order and a category"),
     "knowledge.topic": ("today knowledge", "GET topics/ID has the content, the parent and the children"),
-    "knowledge.file": (
-        "issue",
-        "md_path and original_file_path are addresses to be fetched, not paths of a disk",
-    ),
+    "knowledge.file": ("issue", "md_path and original_file_path are addresses to be fetched, not paths of a disk"),
     "knowledge.search": ("today knowledge", "POST search gives topics with score, document and, if asked for, content"),
     "knowledge.categories": ("today knowledge", "GET categories lists the categories and how many documents each has"),
     "knowledge.ids": ("today knowledge", "an id of another form than d_HEX and d_HEX_NUMBER is a 422"),

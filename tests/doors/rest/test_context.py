@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from cofio import Kind
@@ -92,17 +94,7 @@ def test_what_an_assistant_only_acknowledged_answers_nothing(api: Api) -> None:
     assert "Noted" not in text
 
 
-@pytest.mark.requirement("context.empty")
-def test_a_user_of_whom_nothing_is_known_has_a_block_that_says_so(api: Api) -> None:
-    empty = api.ok("context", user_id="nobody")
-    assert "nothing is known of the user yet" in empty["text"]
-    assert empty["record_ids"] == []
-    assert 0 < empty["tokens"] <= 50
-    asked = api.ok("context", user_id="nobody", query="Where does Alice climb?")
-    assert "nothing bears on the question" in asked["text"]
-
-
-@pytest.mark.requirement("context.isolated")
+@pytest.mark.requirement("context.empty", "context.isolated")
 def test_nothing_of_another_user_app_or_project_is_in_a_context(api: Api) -> None:
     know(api, PROFILE)
     api.told(CLIMBING)
@@ -111,8 +103,12 @@ def test_nothing_of_another_user_app_or_project_is_in_a_context(api: Api) -> Non
     for elsewhere in ({"user_id": "alic"}, {"user_id": "bob"}, {"app_id": "other"}, {"project_id": "other"}):
         other = api.ok("context", **{"user_id": "alice", "query": "Where does Alice climb?", **elsewhere})
         assert other["record_ids"] == []
+        assert "nothing is known of the user, and nothing bears on the question" in other["text"]
         assert "Yosemite" not in other["text"]
         assert "Sam" not in other["text"]
+    empty = api.ok("context", user_id="nobody")
+    assert "nothing is known of the user yet" in empty["text"]
+    assert (empty["record_ids"], 0 < empty["tokens"] <= 50) == ([], True)
 
 
 @pytest.mark.requirement("context.fenced")
@@ -126,27 +122,11 @@ def test_a_context_that_comes_back_is_not_remembered_again(api: Api) -> None:
 
 
 @pytest.mark.requirement("context.order", "context.fenced")
-@pytest.mark.parametrize(
-    "profile",
-    [7, {"instructions": 7, "explicit_info": "x"}, {"instructions": [7, None, {"text": 7}, {"timestamp_ms": "x"}]},
-     {"explicit_info": [{"description": "Lives\nin\u202e Oslo.", "timestamp_ms": 10**30}]}],
-)  # fmt: skip
-def test_whatever_a_person_wrote_into_a_profile_is_told_or_passed_over(api: Api, profile: Json) -> None:
-    know(api, profile)
-    text = api.ok("context", user_id="alice")["text"]
-    assert ("- Lives in Oslo.\n" in text) == ("Oslo" in str(profile))
-
-
-@pytest.mark.requirement("recall.refused")
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ({}, "Field required: user_id"),
-        ({"user_id": "a/b"}, "String should match pattern '^[a-zA-Z0-9_.@+-]+$': user_id"),
-        ({"user_id": "a", "budget": 49}, "Input should be greater than or equal to 50: budget"),
-        ({"user_id": "a", "query": "x" * 10_001}, "String should have at most 10000 characters: query"),
-        ({"user_id": "a", "agent_id": "b"}, "Extra inputs are not permitted: agent_id"),
-    ],
-)
-def test_a_context_that_cannot_be_asked_for_is_refused(bare: Api, body: Json, message: str) -> None:
-    assert bare.refused("context", body) == message
+def test_whatever_a_person_wrote_into_a_profile_is_told_or_passed_over(api: Api) -> None:
+    odd: list[Any] = [7, {"instructions": 7, "explicit_info": "x"}]
+    odd += [{"instructions": [7, None, {"text": 7}, {"timestamp_ms": "x"}]}]
+    odd += [{"explicit_info": [{"description": "Lives\nin\u202e Oslo.", "timestamp_ms": 10**30}]}]
+    for profile in odd:
+        know(api, profile)
+        text = api.ok("context", user_id="alice")["text"]
+        assert ("- Lives in Oslo.\n" in text) == ("Oslo" in str(profile))

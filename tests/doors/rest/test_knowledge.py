@@ -6,7 +6,6 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 import anyio
 import pytest
 from httpx2 import Response
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from starlette.types import Message, Scope
 from tests.llm.scripted import Asked, Manner, Say, Scripted, broken, empty, fails, refusing, right, wrong_types
@@ -32,8 +31,8 @@ from cofio.doors.rest.operations import FAR
 from cofio.doors.web.tokens import Tokens
 from cofio.knowledge import CATEGORIES
 
-from ...conftest import Stores
 from ...content.making import docx, pdf
+from ...tiers import scale_examples
 from .conftest import Api, Json, enveloped, failed, said, serving
 
 AT = "/api/v2/knowledge"
@@ -53,8 +52,8 @@ Run the rollback script, and tell the channel about it.
 The login page has to answer within a second.
 """
 NOBODY = "d_0123456789ab"
-SECRET = "gh" + "p_" + "a8Kd02mXq91LsPz7Rt" + "VbYw34NcEfGh56Jk78"
-PLACES: list[Json] = [{}, {"app_id": "other"}, {"project_id": "other"}, {"app_id": "other", "project_id": "other"}]
+PLACES: list[Json] = [{}, {"app_id": "other"}, {"project_id": "other"}]
+FORM = "multipart/form-data; boundary=x"
 
 
 def send(
@@ -89,9 +88,9 @@ def names(found: Json) -> list[str]:
     return [hit["topic_name"] for hit in found["hits"]]
 
 
-def raw(api: Api, body: bytes, kind: str = "multipart/form-data; boundary=x", at: str = DOCUMENTS) -> Response:
+def raw(api: Api, body: bytes, kind: str = FORM) -> Response:
     """The answer to a body as it is."""
-    return api.client.post(at, content=body, headers={"Content-Type": kind})
+    return api.client.post(DOCUMENTS, content=body, headers={"Content-Type": kind})
 
 
 def form(*parts: tuple[str, bytes], end: bytes = b"--x--\r\n") -> bytes:
@@ -104,44 +103,20 @@ FILE = ('; name="file"; filename="a.md"', b"# A\n\ntext")
 TITLE = ('; name="title"', b"T")
 
 
-@pytest.mark.requirement("knowledge.add")
-def test_a_file_becomes_a_document(api: Api) -> None:
+@pytest.mark.requirement("knowledge.add", "knowledge.get", "knowledge.topic")
+def test_a_file_becomes_a_document_with_a_tree_of_topics(api: Api) -> None:
     made = add(api, source_type="file", category_id="Operations")
-    assert re.fullmatch(r"d_[a-f0-9]{12,32}", made["doc_id"])
+    known = made["doc_id"]
+    assert re.fullmatch(r"d_[a-f0-9]{12,32}", known)
     assert made == {
-        "doc_id": made["doc_id"], "category_id": "Operations", "topic_count": 4, "source_name": "deploy.md",
-        "md_path": f"{DOCUMENTS}/{made['doc_id']}/markdown",
-        "original_file_path": f"{DOCUMENTS}/{made['doc_id']}/original",
+        "doc_id": known, "category_id": "Operations", "topic_count": 4, "source_name": "deploy.md",
+        "md_path": f"{DOCUMENTS}/{known}/markdown", "original_file_path": f"{DOCUMENTS}/{known}/original",
     }  # fmt: skip
-
-
-@pytest.mark.requirement("knowledge.versions")
-def test_every_route_is_there_under_both_versions(api: Api) -> None:
-    known = enveloped(send(api, at="/api/v1/knowledge/documents"), 201)["doc_id"]
-    for version in ("v1", "v2"):
-        at = f"/api/{version}/knowledge"
-        assert enveloped(api.client.get(f"{at}/documents"))["total"] == 1
-        assert enveloped(api.client.get(f"{at}/documents/{known}"))["doc_id"] == known
-        assert enveloped(api.client.get(f"{at}/topics/{known}_1"))["doc_id"] == known
-        assert enveloped(api.client.get(f"{at}/categories"))["categories"]
-        assert enveloped(api.client.post(f"{at}/search", json={"query": "rollback"}))["hits"]
-        assert enveloped(send(api, at=f"{at}/documents/{known}", method="PUT"))["doc_id"] == known
-        assert enveloped(api.client.patch(f"{at}/documents/{known}", json={"title": version}))["doc_id"] == known
-        assert failed(api.client.get(f"{at}/documents/{NOBODY}"), 404, f"{at}/documents/{NOBODY}")
-    assert enveloped(api.client.delete(f"/api/v1/knowledge/documents/{known}")) == {
-        "doc_id": known, "deleted_topics": 4,
-    }  # fmt: skip
-
-
-@pytest.mark.requirement("knowledge.get")
-def test_a_document_is_told_with_its_topics(api: Api) -> None:
-    known = add(api, source_type="file")["doc_id"]
     told = get(api, f"documents/{known}")
     topics = told.pop("topics")
-    made, changed = told.pop("created_at"), told.pop("updated_at")
-    assert datetime.fromisoformat(made) == datetime.fromisoformat(changed)
+    assert datetime.fromisoformat(told.pop("created_at")) == datetime.fromisoformat(told.pop("updated_at"))
     assert told == {
-        "doc_id": known, "category_id": told["category_id"], "title": "Runbook", "source_name": "deploy.md",
+        "doc_id": known, "category_id": "Operations", "title": "Runbook", "source_name": "deploy.md",
         "source_type": "file", "summary": "Deploy on Tuesdays. Never on a Friday.",
         "original_file_path": f"{DOCUMENTS}/{known}/original",
     }  # fmt: skip
@@ -154,25 +129,33 @@ def test_a_document_is_told_with_its_topics(api: Api) -> None:
         ("Runbook > Deploying > Checks", 2),
         ("Runbook > Deploying > Checks > Smoke tests", 3),
     ]
-
-
-@pytest.mark.requirement("knowledge.topic")
-def test_a_topic_has_its_content_and_its_place_in_the_tree(api: Api) -> None:
-    known = add(api)["doc_id"]
-    told = get(api, f"topics/{known}_3")
-    assert told.pop("created_at").endswith("Z")
-    assert told.pop("updated_at").endswith("Z")
-    assert told == {
-        "topic_id": f"{known}_3", "doc_id": known, "category_id": told["category_id"], "topic_name": "Checks",
+    topic = get(api, f"topics/{known}_3")
+    assert topic.pop("created_at").endswith("Z")
+    assert topic.pop("updated_at").endswith("Z")
+    assert topic == {
+        "topic_id": f"{known}_3", "doc_id": known, "category_id": "Operations", "topic_name": "Checks",
         "topic_path": "Runbook > Deploying > Checks", "depth": 2, "summary": "Checks", "content": "## Checks\n\n",
         "content_labels": [], "parent_topic_id": f"{known}_1", "children_topic_ids": [f"{known}_4"],
     }  # fmt: skip
-    top = get(api, f"topics/{known}_1")
-    assert top["parent_topic_id"] == f"{known}_0"
+    assert get(api, f"topics/{known}_1")["parent_topic_id"] == f"{known}_0"
     root = get(api, f"topics/{known}_0")
     assert (root["depth"], root["parent_topic_id"], root["children_topic_ids"]) == (0, None, [f"{known}_1"])
-    assert failed(api.client.get(f"{AT}/topics/{known}_5"), 404)
-    assert failed(api.client.get(f"{AT}/topics/{NOBODY}_0"), 404)
+    for missing in (f"{known}_5", f"{NOBODY}_0"):
+        assert failed(api.client.get(f"{AT}/topics/{missing}"), 404)
+
+
+@pytest.mark.requirement("knowledge.versions")
+def test_every_route_is_there_under_both_versions(api: Api) -> None:
+    known = enveloped(send(api, at="/api/v1/knowledge/documents"), 201)["doc_id"]
+    for path in (f"/documents/{known}", f"/topics/{known}_1", "/categories", "/documents"):
+        one, two = (enveloped(api.client.get(f"/api/{version}/knowledge{path}")) for version in ("v1", "v2"))
+        assert one == two
+    for at in ("/api/v1/knowledge", "/api/v2/knowledge"):
+        assert enveloped(api.client.post(f"{at}/search", json={"query": "rollback"}))["hits"]
+        assert enveloped(send(api, at=f"{at}/documents/{known}", method="PUT"))["doc_id"] == known
+        assert enveloped(api.client.patch(f"{at}/documents/{known}", json={"title": at}))["doc_id"] == known
+        assert failed(api.client.get(f"{at}/documents/{NOBODY}"), 404, f"{at}/documents/{NOBODY}")
+    assert enveloped(api.client.delete(f"/api/v1/knowledge/documents/{known}"))["deleted_topics"] == 4
 
 
 @pytest.mark.requirement("knowledge.file")
@@ -191,24 +174,9 @@ def test_the_addresses_in_the_answer_give_the_text_and_the_file(api: Api) -> Non
     assert failed(api.client.get(made["md_path"].partition("?")[0]), 404)
 
 
-@pytest.mark.requirement("knowledge.replace")
-def test_a_document_is_replaced_under_its_id(api: Api) -> None:
-    made = add(api)
-    path = f"{DOCUMENTS}/{made['doc_id']}"
-    again = enveloped(send(api, "# New\n\nAll is new.", "new.md", title="New", at=path, method="PUT"))
-    assert (again["doc_id"], again["topic_count"], again["source_name"]) == (made["doc_id"], 1, "new.md")
-    assert names(find(api, "rollback", method="keyword")) == []
-    assert names(find(api, "new", method="keyword")) == ["New"]
-    told = get(api, f"documents/{made['doc_id']}")
-    assert told["updated_at"] > told["created_at"]
-    assert failed(send(api, at=f"{DOCUMENTS}/{NOBODY}", method="PUT"), 404)
-    before = api.everything()
-    assert failed(send(api, b"%PDF-1.4 broken", "a.pdf", "application/pdf", at=path, method="PUT"), 415)
-    assert api.everything() == before
-
-
-@pytest.mark.requirement("knowledge.patch")
-def test_a_title_and_a_category_can_be_changed(api: Api) -> None:
+@pytest.mark.requirement("knowledge.patch", "knowledge.replace", "knowledge.ids")
+@pytest.mark.usefixtures("process")
+def test_a_document_is_changed_and_replaced_under_its_id(api: Api) -> None:
     known = add(api)["doc_id"]
     path = f"{DOCUMENTS}/{known}"
     changed = enveloped(api.client.patch(path, json={"title": "Book", "category_id": "Ops"}))
@@ -217,31 +185,42 @@ def test_a_title_and_a_category_can_be_changed(api: Api) -> None:
     assert (told["title"], told["category_id"], told["updated_at"]) == ("Book", "Ops", changed["updated_at"])
     assert told["topics"][1]["topic_path"] == "Book > Deploying > Rollback"
     assert enveloped(api.client.patch(path, json={"title": "Book"}))["updated_fields"] == []
-    wrong: list[Any] = [{"title": ""}, {"title": "--"}, {"category_id": ""}, {"title": 5}, [], None]
-    for body in wrong:
-        failed(api.client.patch(path, json=body), 422)
+    failed(api.client.patch(path, json={"title": "--"}), 422, path)
+    failed(api.client.patch(f"{DOCUMENTS}/x", json={"title": "Book"}), 422)
+    again = enveloped(send(api, "# New\n\nAll is new.", "new.md", title="New", at=path, method="PUT"))
+    assert (again["doc_id"], again["topic_count"], again["source_name"]) == (known, 1, "new.md")
+    assert names(find(api, "rollback", method="keyword")) == []
+    assert names(find(api, "new", method="keyword")) == ["New"]
+    told = get(api, f"documents/{known}")
+    assert told["updated_at"] > told["created_at"]
+    before = api.everything()
+    assert failed(send(api, b"%PDF-1.4 broken", "a.pdf", "application/pdf", at=path, method="PUT"), 415)
+    failed(send(api, at=f"{DOCUMENTS}/{NOBODY}", method="PUT"), 404)
     failed(api.client.patch(f"{DOCUMENTS}/{NOBODY}", json={"title": "Book"}), 404)
+    assert api.everything() == before
 
 
-@pytest.mark.requirement("knowledge.delete")
+@pytest.mark.requirement("knowledge.delete", "knowledge.twice", "knowledge.forget")
 def test_a_document_is_forgotten_with_all_that_it_has(api: Api) -> None:
     known = add(api)["doc_id"]
-    kept = add(api, "# Other\n\nstays")["doc_id"]
+    again = send(api)  # the same file twice is two documents, and the sender is told
+    kept = enveloped(again, 201)["doc_id"]
+    assert kept != known
+    assert known in again.json()["meta"]["notes"][0]
+    elsewhere = add(api, app_id="other")["doc_id"]
     assert enveloped(api.client.delete(f"{DOCUMENTS}/{known}")) == {"doc_id": known, "deleted_topics": 4}
-    again = api.client.delete(f"{DOCUMENTS}/{known}")
-    assert (again.status_code, again.content) == (204, b"")
-    for path in (
-        f"documents/{known}",
-        f"documents/{known}/original",
-        f"documents/{known}/markdown",
-        f"topics/{known}_1",
-    ):
-        failed(api.client.get(f"{AT}/{path}"), 404)
-    assert {record.id for record in api.engine.export() if record.kind is Kind.DOCUMENT} == {kept}
+    gone = api.client.delete(f"{DOCUMENTS}/{known}")
+    assert (gone.status_code, gone.content) == (204, b"")
+    for path in (f"{known}", f"{known}/original", f"{known}/markdown"):
+        failed(api.client.get(f"{DOCUMENTS}/{path}"), 404)
+    failed(api.client.get(f"{AT}/topics/{known}_1"), 404)
     assert not any(known in str(record.scope) for record in api.engine.export())
+    assert {record.id for record in api.engine.export() if record.kind is Kind.DOCUMENT} == {kept, elsewhere}
+    api.ok("delete", all=True)  # forgetting everything of a project forgets its documents
+    assert {record.id for record in api.engine.export() if record.kind is Kind.DOCUMENT} == {elsewhere}
 
 
-@pytest.mark.requirement("knowledge.list")
+@pytest.mark.requirement("knowledge.list", "knowledge.categories")
 def test_documents_are_listed_in_pages_by_time_title_and_category(api: Api) -> None:
     for title, category in (("beta", "A"), ("Alpha", "A"), ("gamma", "B")):
         add(api, title=title, category_id=category)
@@ -258,19 +237,12 @@ def test_documents_are_listed_in_pages_by_time_title_and_category(api: Api) -> N
     assert titles(sort_by="updated_at", sort_order="asc") == ["beta", "Alpha", "gamma"]
     assert titles(category_id="A") == ["Alpha", "beta"]
     assert titles(category_id="nothing") == []
-    for query in ({"page": 0}, {"page_size": 101}, {"sort_by": "size"}, {"sort_order": "up"}, {"app_id": "../x"}):
-        failed(api.client.get(DOCUMENTS, params=query), 422)
-
-
-@pytest.mark.requirement("knowledge.categories")
-def test_categories_are_listed_with_their_numbers(api: Api) -> None:
+    failed(api.client.get(DOCUMENTS, params={"page": 0}), 422, DOCUMENTS)
     add(api, "Preheat the oven, mix flour and butter, and bake the dough.", "a.txt", "text/plain", title="A recipe")
-    add(api, category_id="Own")
     told = {each["category_id"]: each for each in get(api, "categories")["categories"]}
     assert list(told)[:20] == [each.id for each in CATEGORIES]
-    assert {name: each["document_count"] for name, each in told.items() if each["document_count"]} == {
-        "Food": 1, "Own": 1,
-    }  # fmt: skip
+    counts = {name: each["document_count"] for name, each in told.items() if each["document_count"]}
+    assert counts == {"A": 2, "B": 1, "Food": 1}
     assert told["Others"]["description"]
 
 
@@ -297,20 +269,7 @@ def test_a_search_finds_topics_with_their_documents(api: Api) -> None:
     assert len(find(api, "deploying", top_k=1)["hits"]) == 1
     assert find(api, "rollback", score_threshold=1.01)["hits"] == []
     assert "Checks" not in names(find(api, "checks", top_k=100))  # there is nothing but a heading in it
-    wrong: list[Json] = [{"query": ""}, {"query": "x" * 2001}, {"method": "magic"}, {"top_k": 0}, {"top_k": 101}]
-    for each in [*wrong, {"app_id": "a/b"}]:
-        failed(api.client.post(f"{AT}/search", json={"query": "x", **each}), 422)
-    failed(api.client.post(f"{AT}/search", json={}), 422)
-
-
-@pytest.mark.requirement("knowledge.search")
-def test_a_search_by_meaning_alone_says_when_there_is_no_model(store: StoreAddress) -> None:
-    with serving(store) as (api, _):
-        add(api)
-        assert "cofio model install" in failed(
-            api.client.post(f"{AT}/search", json={"query": "x", "method": "vector"}), 422
-        )
-        assert names(find(api, "rollback"))[0] == "Rollback"
+    failed(api.client.post(f"{AT}/search", json={"query": ""}), 422)
 
 
 @pytest.mark.requirement("knowledge.memory")
@@ -338,14 +297,12 @@ def test_no_project_sees_or_changes_the_documents_of_another(api: Api) -> None:
         assert sum(each["document_count"] for each in get(api, "categories", **place)["categories"]) == 1
         for other in made[:n] + made[n + 1 :]:
             path = f"{DOCUMENTS}/{other}"
-            failed(api.client.get(path, params=place), 404)
-            failed(api.client.get(f"{path}/original", params=place), 404)
-            failed(api.client.get(f"{AT}/topics/{other}_1", params=place), 404)
-            failed(api.client.get(f"{AT}/topics/{other}_0", params=place), 404)
+            for read in (path, f"{path}/original", f"{AT}/topics/{other}_1", f"{AT}/topics/{other}_0"):
+                failed(api.client.get(read, params=place), 404)
             failed(api.client.patch(path, json={"title": "Mine", **place}), 404)
             failed(send(api, at=path, method="PUT", **place), 404)
             assert api.client.delete(path, params=place).status_code == 204
-    assert [get(api, "documents", **place)["total"] for place in PLACES] == [1, 1, 1, 1]
+    assert [get(api, "documents", **place)["total"] for place in PLACES] == [1, 1, 1]
 
 
 @pytest.mark.requirement("knowledge.tokens")
@@ -362,17 +319,13 @@ def test_a_token_is_held_to_its_app_its_project_and_reading(guarded: tuple[Api, 
     use(app)
     assert add(api, "# More\n\ntext", app_id="acme")["doc_id"]
     assert get(api, f"documents/{ours}", app_id="acme")["doc_id"] == ours
-    for refused in (
-        send(api),
-        send(api, at=f"{DOCUMENTS}/{theirs}", method="PUT"),
-        api.client.get(f"{DOCUMENTS}/{theirs}"),
-        api.client.get(f"{DOCUMENTS}/{theirs}/original"),
-        api.client.get(f"{AT}/topics/{theirs}_1"),
-        api.client.get(f"{AT}/categories"),
-        api.client.patch(f"{DOCUMENTS}/{theirs}", json={"title": "Mine"}),
-        api.client.delete(f"{DOCUMENTS}/{theirs}"),
-        api.client.post(f"{AT}/search", json={"query": "rollback"}),
-    ):
+    for method, path in (
+        ("GET", f"documents/{theirs}"), ("GET", f"documents/{theirs}/original"), ("GET", f"topics/{theirs}_1"),
+        ("GET", "categories"), ("PATCH", f"documents/{theirs}"), ("DELETE", f"documents/{theirs}"), ("POST", "search"),
+    ):  # fmt: skip
+        body = {"title": "Mine", "query": "rollback"} if method in ("PATCH", "POST") else None
+        assert "limited to the app acme" in failed(api.client.request(method, f"{AT}/{path}", json=body), 403)
+    for refused in (send(api), send(api, at=f"{DOCUMENTS}/{theirs}", method="PUT")):
         assert "limited to the app acme" in failed(refused, 403)
     use(read)
     assert get(api, f"documents/{theirs}")["doc_id"] == theirs
@@ -387,14 +340,12 @@ def test_a_token_is_held_to_its_app_its_project_and_reading(guarded: tuple[Api, 
 
 
 @pytest.mark.requirement("knowledge.kinds")
+@pytest.mark.usefixtures("process")
 def test_documents_of_many_kinds_are_read(api: Api) -> None:
     word = docx("<w:p><w:r><w:t>Written in Word about quokkas.</w:t></w:r></w:p>")
-    page = b"<html><h1>Page</h1><p>Written in HTML about wombats.</p>"
     for data, name, mime, asked in (
         (word, "a.docx", "application/octet-stream", "quokkas"),
-        (page, "a.html", "application/octet-stream", "wombats"),
         (pdf("Written in a PDF about dingoes."), "a.pdf", "application/pdf", "dingoes"),
-        (b"name,animal\nann,emu\n", "a.csv", "text/csv", "emu"),
         ("Über Kängurus geschrieben.".encode("utf-16"), "a.txt", "text/plain", "Kängurus"),
         (b"Without a name about possums.", "", "application/octet-stream", "possums"),
     ):
@@ -403,29 +354,16 @@ def test_documents_of_many_kinds_are_read(api: Api) -> None:
 
 
 @pytest.mark.requirement("knowledge.kinds")
-@pytest.mark.parametrize(
-    ("data", "name", "status"),
-    [
-        (b"\x89PNG\r\n\x1a\n" + bytes(20), "a.png", 415),
-        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 old", "a.doc", 415),
-        (b"PK\x03\x04 broken", "a.docx", 415),
-        (b"just text", "a.pdf", 415),
-        (bytes(64), "a.bin", 415),
-        (b"", "a.md", 422),
-        (b" \n \n", "a.md", 422),
-        (b"x" * 1_100_000, "long.txt", 415),
-    ],
-)
-def test_what_cannot_be_read_is_refused_with_a_reason(bare: Api, data: bytes, name: str, status: int) -> None:
-    assert len(failed(send(bare, data, name, "application/octet-stream"), status, DOCUMENTS)) > 20
-
-
-@pytest.mark.requirement("knowledge.kinds")
-@pytest.mark.parametrize("name", ["noname", "a.bin", "a.txt", "a.md"])
-def test_a_file_of_which_nobody_knows_what_it_is_needs_another_name(bare: Api, name: str) -> None:
-    said_ = failed(send(bare, bytes(64), name, "application/octet-stream"), 415)
-    assert "give it a name that ends in what it is, such as .pdf, .docx" in said_
-    assert "`ext`" not in said_  # which is a field of messages, and none of forms
+@pytest.mark.usefixtures("process")
+def test_what_cannot_be_read_is_refused_with_a_reason(bare: Api) -> None:
+    for data, name, status, says in (
+        (b"\x89PNG\r\n\x1a\n" + bytes(20), "a.png", 415, "image"),
+        (b"PK\x03\x04 broken", "a.docx", 415, "damaged"),
+        (bytes(64), "noname", 415, "give it a name that ends in what it is, such as .pdf, .docx"),
+        (b" \n \n", "a.md", 422, "text"),
+        (b"x" * 1_100_000, "long.txt", 415, "send it in parts"),
+    ):
+        assert says in failed(send(bare, data, name, "application/octet-stream"), status, DOCUMENTS)
 
 
 @pytest.mark.requirement("knowledge.forms")
@@ -437,26 +375,20 @@ def test_a_file_of_which_nobody_knows_what_it_is_needs_another_name(bare: Api, n
         (b"", "", 415, "multipart/form-data"),
         (form(FILE, TITLE), "multipart/form-data", 422, "boundary"),
         (form(FILE, TITLE), "multipart/form-data; boundary=other", 422, "form"),
-        (form(FILE, TITLE), f"multipart/form-data; boundary={'b' * 2000}", 422, "form"),
-        (form(FILE, TITLE, end=b""), "multipart/form-data; boundary=x", 422, "cut off"),
-        (form(FILE, TITLE)[:-12], "multipart/form-data; boundary=x", 422, "cut off"),
-        (form(TITLE), "multipart/form-data; boundary=x", 422, "Field required: file"),
-        (form(FILE), "multipart/form-data; boundary=x", 422, "Field required: title"),
-        (form(FILE, ('; name="title"', b"")), "multipart/form-data; boundary=x", 422, "Field required: title"),
-        (form(FILE, ('; name="title"', b"...")), "multipart/form-data; boundary=x", 422, "title"),
-        (form(FILE, ('; name="title"', b"x" * 1001)), "multipart/form-data; boundary=x", 422, "title"),
-        (form(FILE, ('; name="title"', b"x" * 70_000)), "multipart/form-data; boundary=x", 422, "form"),
-        (form(FILE, ('; name="title"', b"a\0b")), "multipart/form-data; boundary=x", 422, "title"),
-        (form(('; name="file"', b"text"), TITLE), "multipart/form-data; boundary=x", 422, "-F file=@"),
-        (form(FILE, FILE, TITLE), "multipart/form-data; boundary=x", 422, "files"),
-        (form(FILE, TITLE, TITLE), "multipart/form-data; boundary=x", 422, "more than once: title"),
-        (form(FILE, TITLE, ("", b"nameless")), "multipart/form-data; boundary=x", 422, "name"),
-        (form(FILE, TITLE, ('; name="app_id"', b"../x")), "multipart/form-data; boundary=x", 422, "app_id"),
-        (form(FILE, TITLE, ('; name="category_id"', b"a\x1bb")), "multipart/form-data; boundary=x", 422, "category_id"),
-        (form(FILE, TITLE, *[('; name="n"', b"")] * 30), "multipart/form-data; boundary=x", 422, "fields"),
-        (b"\0" * 500, "multipart/form-data; boundary=x", 422, "form"),
+        (form(FILE, TITLE, end=b""), FORM, 422, "cut off"),
+        (form(TITLE), FORM, 422, "Field required: file"),
+        (form(FILE, ('; name="title"', b"")), FORM, 422, "Field required: title"),
+        (form(FILE, ('; name="title"', b"x" * 70_000)), FORM, 422, "form"),
+        (form(FILE, ('; name="title"', b"a\0b")), FORM, 422, "title"),
+        (form(('; name="file"', b"text"), TITLE), FORM, 422, "-F file=@"),
+        (form(FILE, FILE, TITLE), FORM, 422, "files"),
+        (form(FILE, TITLE, TITLE), FORM, 422, "more than once: title"),
+        (form(FILE, TITLE, ("", b"nameless")), FORM, 422, "name"),
+        (form(FILE, TITLE, ('; name="category_id"', b"a\x1bb")), FORM, 422, "category_id"),
+        (form(FILE, TITLE, *[('; name="n"', b"")] * 30), FORM, 422, "fields"),
+        (b"\0" * 500, FORM, 422, "form"),
     ],
-)  # fmt: skip
+)
 def test_a_form_that_is_wrong_is_refused_with_what_to_do(
     bare: Api, body: bytes, kind: str, status: int, says: str
 ) -> None:
@@ -465,7 +397,7 @@ def test_a_form_that_is_wrong_is_refused_with_what_to_do(
 
 @pytest.mark.requirement("knowledge.forms")
 @given(st.binary(max_size=300), st.binary(max_size=60))
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=scale_examples(60))
 def test_no_form_is_a_fault_of_the_server(bare: Api, noise: bytes, header: bytes) -> None:
     kept = form((f'; name="file"; filename="{header.decode("latin-1")}"', noise), TITLE)
     for body in (noise, form(FILE, TITLE)[:40] + noise, kept):
@@ -476,27 +408,15 @@ def test_no_form_is_a_fault_of_the_server(bare: Api, noise: bytes, header: bytes
 
 
 @pytest.mark.requirement("knowledge.size")
-def test_a_file_that_is_too_large_is_refused_before_it_is_read(bare: Api) -> None:
+def test_a_file_that_is_too_large_is_refused_by_what_it_declares_or_sends(
+    bare: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for declared in (str(MAX_BYTES + 2_000_000), "9" * 30):
-        headers = {"Content-Type": "multipart/form-data; boundary=x", "Content-Length": declared}
-        message = failed(bare.client.post(DOCUMENTS, content=b"", headers=headers), 413)
-        assert f"{MAX_BYTES:,} bytes" in message
-
-
-@pytest.mark.requirement("knowledge.size")
-def test_a_body_is_read_no_further_than_it_may_go(bare: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+        headers = {"Content-Type": FORM, "Content-Length": declared}
+        assert f"{MAX_BYTES:,} bytes" in failed(bare.client.post(DOCUMENTS, content=b"", headers=headers), 413)
     monkeypatch.setattr(forms, "MAX_FORM", 100_000)
-    sent = 0
-
-    def pieces() -> Iterator[bytes]:
-        nonlocal sent
-        yield b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.md"\r\n\r\n'
-        for _ in range(1000):
-            sent += 10_000
-            yield b"x" * 10_000
-
-    headers = {"Content-Type": "multipart/form-data; boundary=x"}
-    failed(bare.client.post(DOCUMENTS, content=pieces(), headers=headers), 413)
+    pieces = iter([form(FILE, end=b""), *[b"x" * 10_000] * 20])
+    failed(bare.client.post(DOCUMENTS, content=pieces, headers={"Content-Type": FORM}), 413)
 
 
 @pytest.mark.requirement("knowledge.forms")
@@ -515,35 +435,31 @@ def test_a_client_that_goes_away_in_the_middle_of_a_file_leaves_nothing(bare: Ap
 
     scope: Scope = {
         "type": "http", "method": "POST", "path": DOCUMENTS, "raw_path": DOCUMENTS.encode(), "query_string": b"",
-        "headers": [(b"host", b"localhost"), (b"content-type", b"multipart/form-data; boundary=x")], "state": {},
+        "headers": [(b"host", b"localhost"), (b"content-type", FORM.encode())], "state": {},
     }  # fmt: skip
     anyio.run(bare.client.app, scope, receive, send_)
     assert (coming, answers) == ([], [])
 
 
 @pytest.mark.requirement("knowledge.size")
-def test_large_files_never_come_near_the_folder_for_temporary_files(
+@pytest.mark.usefixtures("process")
+def test_large_files_wait_on_the_disk_of_the_store_alone(
     api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     page = b"<html><!-- " + b"much ado " * 400_000 + b"--><p>Hi."
     made = add(api, page, "p.html", "text/html")
     assert api.client.get(made["original_file_path"]).content == page
-
-
-@pytest.mark.requirement("knowledge.size")
-def test_a_disk_without_room_for_a_file_is_told_as_such(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(api.door, "_folder", Path("/nowhere/at/all"))
     assert "make room on the disk" in failed(send(api, b"x" * 2_000_000), 503)
     assert add(api)["doc_id"]  # what is small needs none
     monkeypatch.setattr(api.door, "_folder", None)
-    assert add(api, b"<html><!-- " + b"much ado " * 400_000 + b"--><p>Hi.", "p.html", "text/html")["doc_id"]
+    assert add(api, page, "p.html", "text/html")["doc_id"]
 
 
 @pytest.mark.requirement("knowledge.names")
-@pytest.mark.parametrize(
-    ("sent", "kept"),
-    [
+def test_only_the_last_part_of_a_name_is_kept(api: Api) -> None:
+    for sent, kept in (
         ("../../etc/passwd.md", "passwd.md"),
         ("C:\\Users\\me\\notes.md", "notes.md"),
         ("/abs/olute.md", "olute.md"),
@@ -551,37 +467,9 @@ def test_a_disk_without_room_for_a_file_is_told_as_such(api: Api, monkeypatch: p
         ("..", None),
         ("n" * 400 + ".md", "n" * 252 + ".md"),
         ("sp ace & ünï.md", "sp ace & ünï.md"),
-    ],
-)
-def test_only_the_last_part_of_a_name_is_kept(api: Api, sent: str, kept: str | None) -> None:
-    body = form((f'; name="file"; filename="{sent}"', b"# A\n\ntext"), TITLE)
-    assert enveloped(raw(api, body), 201)["source_name"] == kept
-
-
-@pytest.mark.requirement("knowledge.ids")
-@pytest.mark.parametrize(
-    "known", ["x", "d_", "d_XYZ012345678", "d_0123456789a", "d_" + "a" * 33, "..", "d_0123456789ab%00"]
-)
-def test_an_id_that_can_be_none_is_refused(bare: Api, known: str) -> None:
-    for answer in (
-        bare.client.get(f"{AT}/topics/{known}"),
-        bare.client.get(f"{AT}/topics/{known}_x"),
-        bare.client.patch(f"{DOCUMENTS}/{known}", json={"title": "x"}),
-        send(bare, at=f"{DOCUMENTS}/{known}", method="PUT"),
-        bare.client.delete(f"{DOCUMENTS}/{known}"),
     ):
-        assert answer.status_code in (404, 405, 422), answer.text
-        assert "error" in answer.json()
-
-
-@pytest.mark.requirement("knowledge.secrets")
-def test_a_secret_in_a_document_is_masked_and_its_file_not_kept(api: Api) -> None:
-    answer = send(api, f"# Access\n\nPush with {SECRET} as before.")
-    made = enveloped(answer, 201)
-    assert made["original_file_path"] is None
-    assert "secret" in answer.json()["meta"]["notes"][0]
-    assert SECRET not in json.dumps(api.everything())
-    failed(api.client.get(f"{DOCUMENTS}/{made['doc_id']}/original"), 404)
+        body = form((f'; name="file"; filename="{sent}"', b"# A\n\ntext"), TITLE)
+        assert enveloped(raw(api, body), 201)["source_name"] == kept
 
 
 @pytest.mark.requirement("knowledge.secrets")
@@ -594,22 +482,18 @@ def test_no_line_of_a_secret_longer_than_a_topic_is_kept_found_or_sent_to_a_mode
     kind = "RSA PRIVATE" + " KEY"
     key = "\n".join([f"-----BEGIN {kind}-----", *lines, f"-----END {kind}-----"])
     source = f"# Access\n\nThe key of the old host.\n\n{key}\n\nNever share it.\n\n## Rollback\n\nRun the script.\n"
-    with (
-        Scripted(right) as model,
-        serving(store, model=model.url, allow_secrets=allow) as (api, _),
-    ):
+    with Scripted(right) as model, serving(store, model=model.url, allow_secrets=allow) as (api, _):
         answer = send(api, source)
         made = enveloped(answer, 201)
-        (call,) = model.calls
-        told = json.dumps(call.body)
+        told = json.dumps([call.body for call in model.calls])
         assert "The key of the old host" in told
-        assert "Run the script" in told
         assert not any(line in told for line in lines)
         if allow:
             assert api.client.get(made["original_file_path"]).text == source
             assert api.client.get(made["md_path"]).text == source
             return
         assert made["original_file_path"] is None
+        failed(api.client.get(f"{DOCUMENTS}/{made['doc_id']}/original"), 404)
         assert "masked" in answer.json()["meta"]["notes"][0]
         topics = get(api, f"documents/{made['doc_id']}")["topics"]
         assert [each["topic_path"] for each in topics] == ["Runbook > Access", "Runbook > Access > Rollback"]
@@ -624,25 +508,8 @@ def test_no_line_of_a_secret_longer_than_a_topic_is_kept_found_or_sent_to_a_mode
     assert not any(line.encode() in data for data in files for line in lines)
 
 
-@pytest.mark.requirement("knowledge.twice")
-def test_the_same_file_twice_is_two_documents(api: Api) -> None:
-    first = add(api)
-    second = send(api)
-    assert enveloped(second, 201)["doc_id"] != first["doc_id"]
-    assert first["doc_id"] in second.json()["meta"]["notes"][0]
-
-
 @pytest.mark.requirement("knowledge.together")
-def test_uploads_at_once_are_all_there(api: Api) -> None:
-    with ThreadPoolExecutor(6) as pool:
-        made = list(pool.map(lambda n: add(api, f"# N{n}\n\nbody of {n}", title=f"T{n}"), range(18)))
-    assert get(api, "documents")["total"] == 18
-    for number, each in enumerate(made):
-        assert api.client.get(each["md_path"]).text == f"# N{number}\n\nbody of {number}\n"
-
-
-@pytest.mark.requirement("knowledge.together")
-def test_other_calls_do_not_wait_for_uploads_that_a_model_keeps_waiting(store: StoreAddress) -> None:
+def test_uploads_at_once_are_all_there_and_other_calls_do_not_wait_for_them(store: StoreAddress) -> None:
     goes_on = Event()
 
     def patient(asked: Asked) -> Say:
@@ -650,34 +517,26 @@ def test_other_calls_do_not_wait_for_uploads_that_a_model_keeps_waiting(store: S
         return right(asked)
 
     with Scripted(patient) as model, serving(store, model=model.url) as (api, _):
-        with ThreadPoolExecutor(20) as pool:
-            sent = [pool.submit(send, api) for _ in range(20)]  # more than there are threads for other calls
+        with ThreadPoolExecutor(20) as pool:  # more than there are threads for other calls
+            sent = [pool.submit(add, api, f"# N{n}\n\nbody of {n}") for n in range(20)]
             try:
                 assert api.add(said("Hello there.")) == "accumulated"
                 assert get(api, "documents")["total"] == 0
                 assert not any(each.done() for each in sent)
             finally:
                 goes_on.set()
-        assert [each.result().status_code for each in sent] == [201] * 20
-
-
-@pytest.mark.requirement("knowledge.forget")
-def test_forgetting_everything_of_a_project_forgets_its_documents(api: Api) -> None:
-    add(api)
-    add(api, app_id="other")
-    api.ok("delete", all=True)
-    assert get(api, "documents")["total"] == 0
-    assert get(api, "documents", app_id="other")["total"] == 1
+        assert get(api, "documents")["total"] == 20
+        for number, each in enumerate(sent):
+            assert api.client.get(each.result()["md_path"]).text == f"# N{number}\n\nbody of {number}\n"
 
 
 @pytest.mark.requirement("knowledge.model")
 def test_a_model_sums_up_and_names_what_has_no_heading(store: StoreAddress) -> None:
-    source = f"Some words before. The token is {SECRET} here.\n\n{GUIDE}"
+    source = f"Some words before.\n\n{GUIDE}"
     with Scripted(right) as model, serving(store, model=model.url) as (api, _):
         answer = send(api, source)
         made = enveloped(answer, 201)
         assert answer.json()["meta"]["usage"]["calls"] == len(model.calls) == 1
-        assert SECRET not in json.dumps(model.calls[0].body)
         assert made["category_id"] == "Travel"
         told = get(api, f"documents/{made['doc_id']}")
         assert told["summary"] == "What it is about."
@@ -700,27 +559,19 @@ def test_a_model_that_fails_costs_no_document(store: StoreAddress, manner: Manne
 
 
 @pytest.mark.requirement("knowledge.model")
-def test_a_long_document_is_summed_up_in_a_few_calls(store: StoreAddress, stores: Stores) -> None:
+def test_a_long_document_is_summed_up_in_a_few_calls(store: StoreAddress) -> None:
     source = "".join(f"# S{n}\n\nbody {n}\n\n" for n in range(130))
-    with Scripted(right, right, fails(500)) as model, serving(store, model=model.url) as (api, _):
-        known = add(api, source)["doc_id"]
-        topics = get(api, f"documents/{known}")["topics"]
-        assert [each["summary"] for each in (topics[0], topics[25], topics[49], topics[50])] == [
-            "Gist 1.", "Gist 1.", "Gist 25.", "body 50",
-        ]  # fmt: skip
-    with Scripted(right) as model, serving(stores.new(), model=model.url) as (api, _):
+    with Scripted(right) as model, serving(store, model=model.url) as (api, _):
         add(api, source)
         assert len(model.calls) == 4
+        model.script = [right, right, fails(500)]
+        topics = get(api, f"documents/{add(api, source)['doc_id']}")["topics"]
+        assert [topics[n]["summary"] for n in (0, 25, 49, 50)] == ["Gist 1.", "Gist 1.", "Gist 25.", "body 50"]
 
 
 @pytest.mark.requirement("search.far", "knowledge.search")
 def test_a_search_that_finds_nothing_near_enough_says_how_the_nearest_are_had(api: Api) -> None:
-    lines = [
-        "Most bikes stand behind the work bench.",
-        "The house is called Rex.",
-        "Coffee is free.",
-        "The door is red.",
-    ] * 3
+    lines = ["Most bikes stand behind the work bench.", "The house is called Rex.", "Coffee is free.", "It is red."] * 3
     add(api, "# Houses\n\n" + "\n\n".join(f"## Part {n}\n\n{line}" for n, line in enumerate(lines)))
 
     def ask(**more: Any) -> Json:
@@ -728,14 +579,14 @@ def test_a_search_that_finds_nothing_near_enough_says_how_the_nearest_are_had(ap
         told: Json = api.client.post(f"{AT}/search", json=asked).json()
         return told
 
-    assert ask()["data"]["hits"] == []
-    assert ask()["meta"] == {"notes": [FAR]}
+    assert (ask()["data"]["hits"], ask()["meta"]) == ([], {"notes": [FAR]})
     assert "meta" not in ask(project_id="other")
     assert len(ask(top_k=3)["data"]["hits"]) == 3
     assert "meta" not in ask(top_k=3)
 
 
 @pytest.mark.requirement("server.sigterm")
+@pytest.mark.usefixtures("process")
 def test_a_file_that_is_being_read_keeps_no_server_from_ending(
     store: StoreAddress, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,6 @@ from tests.waiting import wait_until
 
 from cofio import Kind
 from cofio.config.address import StoreAddress
-from cofio.config.settings import Settings
 from cofio.embed.hashed import HashedEmbedder
 
 from .conftest import BIKE, CLIMBING, COFFEE, DAY, HOUR, Api, Json, T, agent_run, said, serving
@@ -58,7 +57,7 @@ def provenance(api: Api) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.requirement("model.betters")
+@pytest.mark.requirement("model.betters", "content.read")
 def test_a_flush_gives_the_model_s_records_under_the_rules_ids(wise: Api, model: Scripted) -> None:
     wise.add(said(CLIMBING), said(COFFEE, T + 1000), said(BIKE, T + 2000))
     answer = flushed(wise)
@@ -73,18 +72,11 @@ def test_a_flush_gives_the_model_s_records_under_the_rules_ids(wise: Api, model:
     assert provenance(wise) == {"episode": {"llm:scripted"}, "fact": {"llm:scripted"}}
     (profile,) = wise.get("profile")
     assert [item["description"] for item in profile["profile_data"]["explicit_info"]] == ["Said something."]
-
-
-@pytest.mark.requirement("model.write-path")
-def test_an_add_waits_for_no_model_and_has_the_rules_records_at_once(store: StoreAddress) -> None:
-    with (
-        Scripted(slow) as silent,
-        serving(store, embedder=HashedEmbedder(), model=silent.url) as (api, _),
-    ):
-        assert api.add(said(CLIMBING), said(COFFEE, T + DAY)) == "extracted"
-        (episode,) = api.get("episode")
-        assert "Alice loves climbing" in episode["episode"]
-        assert provenance(api)["episode"] == {"rules"}
+    png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    image = {"type": "image", "base64": png, "ext": "png", "name": "lake.png"}
+    wise.add(said([{"type": "text", "text": "Look:"}, image], T + DAY), session="image")
+    item = wise.waiting("image")[0]["content"][1]
+    assert (item["text"], "base64" in item) == ("A red boat on a blue lake.", False)
 
 
 @pytest.mark.requirement("model.fails")
@@ -125,13 +117,13 @@ def test_what_the_endpoint_takes_is_known_to_the_next_server_too(store: StoreAdd
             assert {call.form for call in model.calls[1:]} == {"json_object"}
 
 
-@pytest.mark.requirement("model.wait")
-def test_a_flush_waits_for_the_model_no_longer_than_is_set(store: StoreAddress) -> None:
-    assert Settings().llm_wait == 2.0
+@pytest.mark.requirement("model.wait", "model.write-path")
+def test_an_add_waits_for_no_model_and_a_flush_no_longer_than_is_set(store: StoreAddress) -> None:
     with Scripted(slow) as silent, serving(store, embedder=HashedEmbedder(), model=silent.url, wait=0.01) as (api, _):
-        api.add(said(CLIMBING))
-        answer = flushed(api)
-        assert "it has not answered yet" in answer["meta"]["notes"][0]
+        assert api.add(said(CLIMBING), said(COFFEE, T + DAY)) == "extracted"
+        (episode,) = api.get("episode")
+        assert "Alice loves climbing" in episode["episode"]
+        assert "it has not answered yet" in flushed(api)["meta"]["notes"][0]
         assert provenance(api)["episode"] == {"rules"}
 
 
@@ -153,14 +145,10 @@ def test_a_day_s_budget_is_kept(store: StoreAddress, model: Scripted) -> None:
         assert "cofio_llm_calls_total 2.0" in metrics
         assert "cofio_llm_tokens_total 240.0" in metrics
     with serving(store, embedder=HashedEmbedder(), model=model.url, budget="calls=2", wait=0.0) as (api, _):
+        api.door.jobs.resume()
         api.add(said(COFFEE, T + HOUR), session="t")
         flushed(api, "t")
-        (job,) = api.waiting_for_model()
-        assert "budget" in job["error"]
-        assert len(model.calls) == 2
-    with serving(store, embedder=HashedEmbedder(), model=model.url, budget="calls=2") as (api, _):
-        api.door.jobs.resume()
-        api.waiting_for_model()
+        assert all("budget" in job["error"] for job in api.waiting_for_model())
         assert len(model.calls) == 2
 
 
@@ -177,20 +165,6 @@ def test_what_a_person_has_written_is_left_alone(store: StoreAddress) -> None:
         assert api.get("episode")[0]["episode"] == "Mine."
 
 
-@pytest.mark.requirement("model.cases")
-def test_cases_and_skills_are_bettered_too(wise: Api, model: Scripted) -> None:
-    wise.run("one")
-    wise.run("two", at=T + HOUR)
-    (skill,) = wise.get("agent_skill", "coder")
-    assert (skill["name"], skill["description"]) == ("do-what-is-asked", "For whatever is asked.")
-    assert skill["id"].startswith("coder_sk_20260528_")
-    cases = wise.get("agent_case", "coder")
-    assert {case["task_intent"] for case in cases} == {"Do what was asked."}
-    assert {case["quality_score"] for case in cases} == {0.9}
-    assert 0 < skill["maturity_score"] < 1
-    assert len(model.calls) <= 12
-
-
 def several_runs(count: int, at: int = T) -> list[Json]:
     """The messages of so many tasks that an agent does one after the other."""
     messages = []
@@ -204,38 +178,50 @@ def several_runs(count: int, at: int = T) -> list[Json]:
     return messages
 
 
-@pytest.mark.requirement("model.cases")
-def test_each_task_of_a_stretch_is_a_case_and_three_are_bettered(wise: Api, model: Scripted) -> None:
+@pytest.mark.requirement("model.cases", "rerank.model")
+def test_each_task_of_a_stretch_is_a_case_and_three_are_bettered_and_ranked(wise: Api, model: Scripted) -> None:
     wise.add(*several_runs(4))
     flushed(wise)
-    told = [case["task_intent"] for case in wise.get("agent_case", "coder", sort_order="asc")]
-    assert told == ["Do what was asked."] * 3 + ["Fix the failing login test in the payments service."]
+    cases = wise.get("agent_case", "coder", sort_order="asc")
+    rules = "Fix the failing login test in the payments service."
+    assert [case["task_intent"] for case in cases] == ["Do what was asked."] * 3 + [rules]
+    assert {case["quality_score"] for case in cases[:3]} == {0.9}
     (skill,) = wise.get("agent_skill", "coder")
+    assert (skill["name"], skill["description"]) == ("do-what-is-asked", "For whatever is asked.")
+    assert skill["id"].startswith("coder_sk_20260528_")
+    assert 0 < skill["maturity_score"] < 1
     assert len(skill["source_case_ids"]) == 4
-    assert skill["name"] == "do-what-is-asked"
     assert [call.task for call in model.calls].count("case") == 3
     wise.add(*several_runs(2, at=T + DAY), session="later")
     flushed(wise, "later")
     (skill,) = wise.get("agent_skill", "coder")
     assert len(set(skill["source_case_ids"])) == 6
     assert {case["id"] for case in wise.get("agent_case", "coder")} == set(skill["source_case_ids"])
+    before = len(model.calls)
+    asked = {"agent_id": "coder", "query": "do what was asked", "enable_llm_rerank": True, "top_k": 5}
+    answer = wise.post("search", asked).json()
+    assert set(model.tasks[before:]) == {"rerank"}
+    assert len(answer["data"]["agent_cases"]) == 5
+    model.script = [broken]
+    assert "enable_llm_rerank was ignored" in wise.post("search", asked).json()["meta"]["notes"][0]
 
 
 @pytest.mark.requirement("agentic.model", "method.multiround")
-@pytest.mark.parametrize("method", ["agentic", "llm_multiround"])
-def test_a_search_in_rounds_asks_the_model_and_says_so(wise: Api, model: Scripted, method: str) -> None:
+def test_a_search_in_rounds_asks_the_model_and_says_so(wise: Api, model: Scripted) -> None:
     for number, text in enumerate((CLIMBING, COFFEE, BIKE)):
         wise.add(said(text, T + number * DAY), session=f"s{number}")
         flushed(wise, f"s{number}")
-    before = len(model.calls)
-    answer = wise.post("search", {"user_id": "alice", "query": "What has Alice said?", "method": method}).json()
-    assert f"method {method!r} was answered with the model" in answer["meta"]["notes"][0]
-    assert answer["meta"]["usage"]["calls"] == len(model.calls) - before
-    assert {"sufficiency", "queries", "rerank"} <= set(model.tasks[before:])
-    scores = [episode["score"] for episode in answer["data"]["episodes"]]
-    assert scores == sorted(scores, reverse=True)
+    for method in ("agentic", "llm_multiround"):
+        before = len(model.calls)
+        asked = {"user_id": "alice", "query": "What has Alice said?", "method": method}
+        answer = wise.post("search", asked).json()
+        assert f"method {method!r} was answered with the model" in answer["meta"]["notes"][0]
+        assert answer["meta"]["usage"]["calls"] == len(model.calls) - before
+        assert {"sufficiency", "queries", "rerank"} <= set(model.tasks[before:])
+        scores = [episode["score"] for episode in answer["data"]["episodes"]]
+        assert scores == sorted(scores, reverse=True)
     model.script = [broken]
-    answer = wise.post("search", {"user_id": "alice", "query": "What has Alice said?", "method": method}).json()
+    answer = wise.post("search", asked).json()
     assert "without a model" in answer["meta"]["notes"][0]
     assert answer["data"]["episodes"]
 
@@ -264,32 +250,9 @@ def test_tasks_are_carried_out_while_a_model_takes_its_time(store: StoreAddress)
         assert api.finished(api.queue(said(BIKE), session="t"))["status"] == "success"
 
 
-@pytest.mark.requirement("rerank.model")
-def test_cases_are_ranked_by_the_model_when_that_is_asked_for(wise: Api, model: Scripted) -> None:
-    wise.run("one")
-    wise.run("two", at=T + HOUR)
-    before = len(model.calls)
-    asked = {"agent_id": "coder", "query": "do what was asked", "enable_llm_rerank": True, "top_k": 5}
-    answer = wise.post("search", asked).json()
-    assert set(model.tasks[before:]) == {"rerank"}
-    assert len(answer["data"]["agent_cases"]) == 2
-    model.script = [broken]
-    assert "enable_llm_rerank was ignored" in wise.post("search", asked).json()["meta"]["notes"][0]
-
-
 @pytest.mark.requirement("model.default")
 def test_without_a_model_nothing_is_asked_and_no_job_is_kept(api: Api) -> None:
     api.told(CLIMBING)
     assert api.ok("jobs")["total_count"] == 0
     assert "model" not in api.client.get("/health").json()
     assert "cofio_llm" not in api.client.get("/metrics").text
-
-
-@pytest.mark.requirement("content.read")
-def test_an_image_is_described_by_the_model(wise: Api, model: Scripted) -> None:
-    png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-    item = {"type": "image", "base64": png, "ext": "png", "name": "lake.png"}
-    wise.ok("add", session_id="s", messages=[said([{"type": "text", "text": "Look:"}, item])])
-    (waiting,) = wise.waiting()
-    assert waiting["content"][1]["text"] == "A red boat on a blue lake."
-    assert "base64" not in waiting["content"][1]

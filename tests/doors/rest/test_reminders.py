@@ -6,10 +6,11 @@ import pytest
 
 from cofio import Kind
 
-from .conftest import DAY, HOUR, Api, Json, T, said
+from .conftest import DAY, HOUR, Api, T, said
 
 RETRIES = "We decided that the uploader retries five times with jitter, since the storage gateway fails over slowly."
 PROMPT = "How often does the uploader retry when the gateway fails over?"
+NOTHING = {"text": "", "tokens": 0, "record_ids": []}
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def project(api: Api) -> Api:
     return api
 
 
-@pytest.mark.requirement("brief.digest")
+@pytest.mark.requirement("brief.digest", "recall.isolated")
 def test_a_digest_tells_how_the_last_sessions_ended_within_its_budget(project: Api) -> None:
     digest = project.ok("brief")
     assert "asked: The nightly build is red again." in digest["text"]
@@ -34,27 +35,21 @@ def test_a_digest_tells_how_the_last_sessions_ended_within_its_budget(project: A
     short = project.ok("brief", budget=80)
     assert 0 < short["tokens"] <= 80 < digest["tokens"] <= 1500
     assert len(short["record_ids"]) < len(digest["record_ids"])
-
-
-@pytest.mark.requirement("brief.digest")
-def test_an_empty_memory_has_nothing_to_tell(api: Api) -> None:
-    assert api.ok("brief") == {"text": "", "tokens": 0, "record_ids": []}
+    for elsewhere in ({"app_id": "other"}, {"project_id": "other"}):
+        assert project.ok("recall", session_id="now", prompt=PROMPT, **elsewhere) == NOTHING
+        assert project.ok("brief", **elsewhere) == NOTHING
 
 
 @pytest.mark.requirement("recall.hits", "recall.fenced")
 def test_a_prompt_gets_what_bears_on_it_as_data(project: Api) -> None:
+    for prompt in ("", "yes", "/clear", "go on please", "Write a haiku about the sea in autumn."):
+        assert project.ok("recall", session_id="now", prompt=prompt) == NOTHING
     found = project.ok("recall", session_id="now", prompt=PROMPT)
     assert RETRIES in found["text"]
     assert found["text"].startswith("<recalled-memory>\n")
     assert found["text"].endswith("\n</recalled-memory>")
     assert 1 <= len(found["record_ids"]) <= 3
     assert found["tokens"] <= 600
-
-
-@pytest.mark.requirement("recall.hits")
-@pytest.mark.parametrize("prompt", ["", "yes", "/clear", "go on please", "Write a haiku about the sea in autumn."])
-def test_a_prompt_that_nothing_bears_on_gets_nothing(project: Api, prompt: str) -> None:
-    assert project.ok("recall", session_id="now", prompt=prompt) == {"text": "", "tokens": 0, "record_ids": []}
 
 
 @pytest.mark.requirement("recall.once")
@@ -64,10 +59,7 @@ def test_no_record_comes_twice_in_a_session_until_it_was_compacted(project: Api)
     assert set(first["record_ids"]).isdisjoint(again["record_ids"])
     assert project.ok("recall", session_id="other", prompt=PROMPT) == first
     assert project.ok("recall", session_id="now", prompt=PROMPT, compacted=True) == first
-
-
-@pytest.mark.requirement("recall.once")
-def test_a_session_is_not_reminded_of_its_own_words_until_it_was_compacted(project: Api) -> None:
+    # Nor do a session's own words.
     assert RETRIES not in project.ok("recall", session_id="first", prompt=PROMPT)["text"]
     assert RETRIES in project.ok("recall", session_id="first", prompt=PROMPT, compacted=True)["text"]
 
@@ -85,25 +77,22 @@ def test_what_was_recalled_is_not_kept_again(project: Api) -> None:
     assert not [text for text in facts if "uploader" in text]
 
 
-@pytest.mark.requirement("recall.isolated")
-@pytest.mark.parametrize("elsewhere", [{"app_id": "other"}, {"project_id": "other"}])
-def test_nothing_of_another_project_is_told(project: Api, elsewhere: Json) -> None:
-    nothing = {"text": "", "tokens": 0, "record_ids": []}
-    assert project.ok("recall", session_id="now", prompt=PROMPT, **elsewhere) == nothing
-    assert project.ok("brief", **elsewhere) == nothing
-
-
-@pytest.mark.requirement("recall.refused")
-@pytest.mark.parametrize(
-    ("call", "body", "message"),
-    [
-        ("brief", {"budget": 49}, "Input should be greater than or equal to 50: budget"),
-        ("brief", {"budget": 20_001}, "Input should be less than or equal to 20000: budget"),
-        ("brief", {"session_id": "s"}, "Extra inputs are not permitted: session_id"),
-        ("recall", {"session_id": "s"}, "Field required: prompt"),
-        ("recall", {"prompt": "x"}, "Field required: session_id"),
-        ("recall", {"session_id": "", "prompt": "x"}, "String should have at least 1 character: session_id"),
-    ],
-)
-def test_what_cannot_be_asked_for_is_refused(bare: Api, call: str, body: Json, message: str) -> None:
-    assert bare.refused(call, body) == message
+@pytest.mark.requirement("add.recalled")
+def test_an_echo_gives_no_fact_and_does_not_hide_what_it_repeats(api: Api) -> None:
+    block = "<memory>\n- Alice lives in Oslo.\n- Alice loves sailing.\n</memory>\nAnything new?"
+    api.told("I live in Oslo.", "I love sailing.")
+    first = {record.text for record in api.engine.export() if record.kind is Kind.FACT}
+    for number in range(1, 6):
+        at = T + number * DAY
+        api.add(
+            said("Hi again.", at),
+            said(block, at + 1000, "bot", "assistant"),
+            said("Alice lives in Oslo. Alice loves sailing.", at + 2000, "bot", "assistant"),
+            said("No, nothing.", at + 3000),
+            session=f"echo-{number}",
+        )
+        assert api.flush(f"echo-{number}") == "extracted"
+    facts = {record.text for record in api.engine.export() if record.kind is Kind.FACT}
+    assert not [text for text in facts - first if "Oslo" in text or "sailing" in text]
+    for method in ("keyword", "hybrid"):
+        assert api.search("Where does Alice live, Oslo?", method=method, top_k=3)["episodes"][0]["session_id"] == "s"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import datetime
 from pathlib import Path
@@ -26,20 +26,7 @@ from cofio.doors.web.tokens import Tokens
 from cofio.values.errors import Unavailable
 
 STATE = {"run_id": "r", "messages": [{"role": "user", "content": "héllo"}], "iteration": 3}
-HOSTILE = [
-    "a/b",
-    "..",
-    ".",
-    "a b",
-    "%2F",
-    "line\nbreak",
-    "日本語",
-    "a?b#c",
-    "checkpoints",
-    "a/checkpoints/b",
-    "//",
-    "+",
-]
+HOSTILE = ("a/b", "..", "a b", "%2F", "line\nbreak", "日本語", "a?b#c", "checkpoints", "a/checkpoints/b", "//", "+")
 
 
 class Client:
@@ -120,11 +107,8 @@ def test_a_checkpoint_is_saved_listed_loaded_and_forgotten(client: Client) -> No
 
 
 def test_without_an_id_one_is_made(client: Client) -> None:
-    for body in (
-        {"state": STATE},
-        {"state": STATE, "checkpoint_id": None, "metadata": None},
-        {"state": STATE, "checkpoint_id": ""},
-    ):
+    for given in ({}, {"checkpoint_id": None, "metadata": None}, {"checkpoint_id": ""}):
+        body: dict[str, Any] = {"state": STATE, **given}
         made = client.save("t", body).json()["checkpoint_id"]
         assert len(made) == 32
         assert client.ask("GET", path("t", made)).json()["state"] == STATE
@@ -139,33 +123,25 @@ def test_the_library_s_own_checkpointer_sees_the_same(client: Client) -> None:
     assert client.ask("GET", path("other")).json() == {"checkpoints": []}
 
 
-@pytest.mark.parametrize("id", HOSTILE)
-def test_ids_are_what_the_path_says_percent_encoded(client: Client, id: str) -> None:
-    for thread, name in ((id, "c"), ("t", id), (id, id)):
+def test_ids_are_what_the_path_says_percent_encoded(client: Client) -> None:
+    for thread, name in [pair for each in HOSTILE for pair in ((each, "c"), ("t", each), (each, each))]:
         client.save(thread, {"checkpoint_id": name, "state": {"at": [thread, name]}})
         assert client.ask("GET", path(thread, name)).json()["state"] == {"at": [thread, name]}
         assert client.ask("GET", path(thread)).json()["checkpoints"][0]["checkpoint_id"] == name
         assert client.ask("DELETE", path(thread, name)).json() == {"deleted": 1}
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["/threads/", "/threads/t", "/threads/t/", "/threads/t/checkpoints/", "/threads//checkpoints", "/threads/t/other",
-     "/threads/t/checkpoints/c/d", "/threads/t/checkpoints/c/", "/threads/t/Checkpoints"],
-)  # fmt: skip
-def test_other_addresses_lead_nowhere(client: Client, address: str) -> None:
-    for method in ("GET", "POST", "DELETE"):
-        answer = client.ask(method, address, {"state": STATE} if method == "POST" else None)
-        assert answer.status_code in (404, 405, 422), answer.text
-        failed(answer, answer.status_code)
+def test_other_addresses_lead_nowhere_and_other_methods_are_refused(client: Client) -> None:
+    for address in (
+        "/threads/", "/threads/t", "/threads/t/checkpoints/", "/threads//checkpoints", "/threads/t/other",
+        "/threads/t/checkpoints/c/d", "/threads/t/Checkpoints", path(""), path("a\0b"), path("x" * 1025),
+    ):  # fmt: skip
+        for method in ("GET", "POST", "DELETE"):
+            answer = client.ask(method, address, {"state": STATE} if method == "POST" else None)
+            assert answer.status_code in (404, 405, 422), answer.text
+            failed(answer, answer.status_code)
     assert client.engine.checkpoints.threads("library") == []
-
-
-def test_an_address_that_is_not_utf_8_is_refused(client: Client) -> None:
     assert "UTF-8" in failed(client.ask("GET", "/threads/%FF/checkpoints"), 400)
-
-
-def test_other_methods_are_refused_with_those_that_are_taken(client: Client) -> None:
     for method in ("PUT", "PATCH", "OPTIONS"):
         answer = client.ask(method, path("t"))
         failed(answer, 405)
@@ -176,34 +152,25 @@ def test_other_methods_are_refused_with_those_that_are_taken(client: Client) -> 
     assert client.ask("HEAD", path("t")).status_code == 200
 
 
-@pytest.mark.parametrize(
-    ("body", "problem"),
-    [
-        (b"", "body: is not JSON"), (b"{", "body: is not JSON"), (b"\xff", "body: is not JSON"),
-        (b"[1]", "body: expected an object, got list"), (b'{"state": NaN}', "body: is not JSON"),
+def test_what_is_no_checkpoint_is_refused_and_nothing_is_kept(client: Client) -> None:
+    refused: list[tuple[object, str]] = [
+        (b"", "body: is not JSON"), (b"\xff", "body: is not JSON"), (b"[1]", "body: expected an object, got list"),
+        (b'{"state": NaN}', "body: is not JSON"),
         (b'{"state":' + b"[" * 100_000, "body: is nested deeper than 1000 levels"),
         (b'{"state": {"n": ' + b"9" * 5000 + b"}}", "body: is not JSON"),
-        ({}, "state: expected an object"), ({"state": None}, "state: expected an object"),
-        ({"state": [1]}, "state: expected an object"), ({"state": "x"}, "state: expected an object"),
-        ({"state": {}, "metadata": [1]}, "metadata: expected a dict"),
-        ({"state": {}, "checkpoint_id": 7}, "id: expected"),
-        ({"state": {}, "checkpoint_id": False}, "id: expected"), ({"state": {}, "checkpoint_id": "a\0"}, "NUL"),
-        ({"state": {}, "checkpoint_id": "\ud800"}, "id: "),
+        ({}, "state: expected an object"), ({"state": [1]}, "state: expected an object"),
+        ({"state": {}, "metadata": [1]}, "metadata: expected a dict"), ({"state": {}, "checkpoint_id": "a\0"}, "NUL"),
+        ({"state": {}, "checkpoint_id": 7}, "id: expected"), ({"state": {}, "checkpoint_id": "\ud800"}, "id: "),
         ({"state": {}, "checkpoint_id": "x" * 1025}, "id: longer"),
         ({"state": {}, "thread_id": "other"}, "thread_id: is not the thread of the address"),
-    ],
-)  # fmt: skip
-def test_what_is_no_checkpoint_is_refused_and_nothing_is_kept(client: Client, body: object, problem: str) -> None:
-    assert problem in failed(client.save("t", body), 422)
+        (b'{"state":{"a":[' + b"[]," * 400_000, "has more than 1,000,000 values"),  # before it is parsed
+    ]  # fmt: skip
+    for body, problem in refused:
+        assert problem in failed(client.save("t", body), 422)
+    for kind in ("text/plain", ""):
+        assert "`Content-Type: application/json`" in failed(client.save("t", {"state": STATE}, Content_Type=kind), 415)
     assert client.engine.checkpoints.threads("library") == []
-
-
-@pytest.mark.parametrize("thread", ["", "a\0b", "x" * 1025])
-def test_what_can_be_no_thread_is_refused(client: Client, thread: str) -> None:
-    for method in ("GET", "POST", "DELETE"):
-        answer = client.ask(method, path(thread), {"state": STATE} if method == "POST" else None)
-        assert answer.status_code in (404, 422), answer.text
-    assert client.engine.checkpoints.threads("library") == []
+    assert client.save("t", {"state": STATE}, Content_Type="application/json; charset=utf-8").status_code == 201
 
 
 def test_a_limit_is_how_many_are_listed(client: Client) -> None:
@@ -235,23 +202,12 @@ def test_half_of_a_surrogate_pair_comes_back_in_an_answer_that_is_utf_8(client: 
     assert client.ask("GET", path("t", "é")).content.isascii()
 
 
-@pytest.mark.parametrize("depth", [50, 200, 330, 480, 700, 900, 960, 980, 990, 1000, 5000])
+@pytest.mark.parametrize("depth", [50, 480, 990, 5000])
 def test_a_state_that_is_nested_deep_is_kept_or_refused(client: Client, depth: int) -> None:
-    client.save("t", {"checkpoint_id": "before", "state": {"x": [1]}})
     answer = client.ask("POST", path("t"), b'{"checkpoint_id":"c","state":{"x":' + b"[" * depth + b"]" * depth + b"}}")
     assert answer.status_code in (201, 422), answer.text
     found = client.ask("GET", path("t", "c")).status_code
     assert found in ((200, 422) if answer.status_code == 201 else (404,))
-
-
-def test_too_deep_for_the_engine_is_told_as_such(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    def deep(*_: object, **__: object) -> None:
-        raise RecursionError
-
-    monkeypatch.setattr(client.engine.checkpoints, "save", deep)
-    monkeypatch.setattr(client.engine.checkpoints, "load", deep)
-    assert "too deep" in failed(client.save("t", {"state": STATE}), 422)
-    assert "too deep" in failed(client.ask("GET", path("t", "c")), 422)
 
 
 def test_a_body_that_is_too_long_is_refused(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,21 +239,15 @@ def test_a_token_for_reading_reads_and_changes_nothing(client: Client) -> None:
     assert len(client.engine.checkpoints.list("library", "t")) == 1
 
 
-@pytest.mark.parametrize(
-    "limits", [{"app": "shop"}, {"app": "shop", "project": "web"}, {"app": "shop", "access": "read"}]
-)
+@pytest.mark.parametrize("limits", [{"app": "shop"}, {"app": "shop", "project": "web", "access": "read"}])
 def test_a_token_for_an_app_reaches_no_checkpoints(client: Client, limits: dict[str, Any]) -> None:
     client.save("t", {"checkpoint_id": "c", "state": STATE})
     shown = {"authorization": f"Bearer {client.tokens.add('shop', **limits)}"}
     for method, address in (("GET", path("t")), ("GET", path("t", "c")), ("POST", path("t")), ("DELETE", path("t"))):
         assert "checkpoints belong to no app" in failed(client.ask(method, address, {"state": {}}, **shown), 403)
     assert len(client.engine.checkpoints.list("library", "t")) == 1
-
-
-def test_a_token_without_limits_may_do_everything(client: Client) -> None:
-    shown = {"authorization": f"Bearer {client.tokens.add('me')}"}
-    assert client.save("t", {"state": STATE}, **shown).status_code == 201
-    assert client.ask("DELETE", path("t"), **shown).status_code == 200
+    whole = {"authorization": f"Bearer {client.tokens.add('me')}"}
+    assert client.ask("DELETE", path("t"), **whole).json() == {"deleted": 1}
 
 
 def test_requests_are_counted_together_and_no_id_is_told(client: Client) -> None:
@@ -309,49 +259,33 @@ def test_requests_are_counted_together_and_no_id_is_told(client: Client) -> None
     assert "secret" not in told
 
 
-def test_what_fails_inside_is_told_without_what_it_was_about(
-    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def failing(error: Exception) -> Callable[..., None]:
-        def fail(*_: object, **__: object) -> None:
-            raise error
+@pytest.mark.parametrize(
+    ("error", "status", "logged"),
+    [
+        (Unavailable("/home/alice is full"), 503, "/home/alice is full"), (KeyError("secret"), 500, "KeyError"),
+        (RecursionError(), 422, None),
+    ],
+)  # fmt: skip
+def test_what_fails_inside_is_told_without_what_it_was_about_and_logged(
+    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+    error: Exception, status: int, logged: str | None,
+) -> None:  # fmt: skip
+    def fail(*_: object, **__: object) -> None:
+        raise error
 
-        return fail
-
-    for error, status in ((Unavailable("/home/alice is full"), 503), (KeyError("secret"), 500)):
-        monkeypatch.setattr(client.engine.checkpoints, "load", failing(error))
-        message = failed(client.ask("GET", path("t", "c")), status)
+    for verb in ("save", "load"):
+        monkeypatch.setattr(client.engine.checkpoints, verb, fail)
+    for _ in range(20 if status == 503 else 1):
+        message = failed(client.save("t", {"state": STATE}), status)
+        assert failed(client.ask("GET", path("t", "c")), status) == message
         assert "alice" not in message
         assert "secret" not in message
     assert "secret" not in caplog.text
-    assert "KeyError" in caplog.text
+    assert len(caplog.records) == {503: 1, 500: 2, 422: 0}[status]  # a full disk once, however often it fails
+    assert logged is None or logged in caplog.text
 
 
-def test_a_disk_that_stays_full_is_one_line_in_the_log_with_its_reason(
-    client: Client, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise Unavailable("the disk is full")
-
-    monkeypatch.setattr(client.engine.checkpoints, "save", fail)
-    for _ in range(20):
-        assert "cannot be used" in failed(client.save("t", {"state": STATE}), 503)
-    assert [record.getMessage().partition(" failed: ")[2] for record in caplog.records] == ["the disk is full"]
-    assert "Traceback" not in caplog.text
-
-
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
-def test_a_body_that_does_not_say_that_it_is_json_is_refused_and_nothing_is_kept(client: Client, kind: str) -> None:
-    assert "`Content-Type: application/json`" in failed(client.save("t", {"state": STATE}, Content_Type=kind), 415)
-    assert client.engine.checkpoints.threads("library") == []
-    assert client.save("t", {"state": STATE}, Content_Type="application/json; charset=utf-8").status_code == 201
-
-
-def test_a_state_of_many_values_is_kept_and_one_of_too_many_is_refused_before_it_is_parsed(client: Client) -> None:
+def test_a_state_of_many_values_is_kept(client: Client) -> None:
     vectors = [[n / 7] * 1000 for n in range(300)]
     assert client.save("t", {"checkpoint_id": "c", "state": {"vectors": vectors}}).status_code == 201
     assert client.ask("GET", path("t", "c")).json()["state"] == {"vectors": vectors}
-    for start in (b'{"state":{"a":[', b'{"state":{},"metadata":{"a":['):
-        many = start + b"[]," * 400_000  # no JSON to the end
-        assert "has more than 1,000,000 values" in failed(client.save("t", many), 422)
-    assert len(client.engine.checkpoints.list("library", "t")) == 1

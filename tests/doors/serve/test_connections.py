@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
-import resource
 import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 
 import anyio.lowlevel
 import anyio.to_thread
@@ -19,8 +15,7 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from cofio.doors.web.acceptor import Acceptor
-from cofio.doors.web.connections import MAX_HEAD, Capacity, Connection, ConnectionPool, Timeouts
+from cofio.doors.web.connections import MAX_HEAD, ConnectionPool, Timeouts
 from cofio.doors.web.failures import LogThrottle
 from cofio.doors.web.server import HttpServer
 
@@ -114,7 +109,7 @@ class Client:
         self.got += piece
 
     def is_closed(self) -> bool:
-        """Wait until the server says something or closes; whether it closed."""
+        """Wait until the server says something or closes; tell whether it closed."""
         try:
             return self.socket.recv(1) == b""
         except ConnectionResetError:
@@ -125,20 +120,13 @@ Connect = Callable[..., Client]
 
 
 @contextmanager
-def serving(
-    application: Application, pool: ConnectionPool, acceptors: list[Acceptor] | None = None
-) -> Iterator[Connect]:
-    """A real server with connections of the pool; gives what connects to it.
-
-    With `acceptors`, one is added that takes over connections that others have had.
-    """
+def serving(application: Application, pool: ConnectionPool) -> Iterator[Connect]:
+    """A real server with the connections of a pool; give a function that connects to it."""
     started = threading.Event()
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
-            if acceptors is not None:
-                acceptors.append(LentAcceptor(listening, partial(make_taken_over, self)))
             started.set()
 
     config = uvicorn.Config(application, http=pool.protocol(), ws="none", log_level="warning", timeout_keep_alive=300)
@@ -162,30 +150,6 @@ def serving(
             thread.join(60)
 
 
-class LentAcceptor(Acceptor):
-    """Takes over connections from any thread."""
-
-    def __init__(self, listener: socket.socket, make_protocol: Callable[[], Connection]) -> None:
-        super().__init__(listener, make_protocol)
-        self._lent_loop = asyncio.get_running_loop()
-
-    def lend(self, descriptor: int) -> bool:
-        """Take over the connection with this descriptor, which is closed by who has it."""
-        connection = socket.socket(fileno=os.dup(descriptor))
-        self._lent_loop.call_soon_threadsafe(self.open, connection, self._make_protocol)
-        return True
-
-
-def make_taken_over(server: uvicorn.Server) -> Connection:
-    """What goes on with a connection that another server has had."""
-    protocol = server.config.http_protocol_class(  # type: ignore[call-arg]  # as uvicorn makes it
-        config=server.config, server_state=server.server_state, app_state={}
-    )
-    assert isinstance(protocol, Connection)
-    protocol.take_over()
-    return protocol
-
-
 @pytest.fixture
 def application() -> Application:
     """What is served."""
@@ -203,17 +167,24 @@ def limited(application: Application, limit: int = 100, **seconds: float) -> Ite
 # Time.
 
 
-def test_who_sends_nothing_is_let_go(application: Application) -> None:
-    with limited(application, head=0.2) as connect:
-        assert connect().is_closed()
-
-
-@pytest.mark.parametrize("head", [b"G", HALF_A_HEAD, b"GET / HTTP/1.1\r\nHost: localhost\r\nX: y\r\n"])
-def test_a_head_that_does_not_become_whole_is_answered_and_closed(application: Application, head: bytes) -> None:
-    with limited(application, head=0.2) as connect:
-        client = connect(head)
-        status, body = client.read_answer()
-        assert (status, json.loads(body)) == (408, {"error": "the head of the request was not whole after 0.2 seconds"})
+@pytest.mark.parametrize(
+    ("sent", "seconds", "problem"),
+    [
+        (b"", {"head": 0.2}, None),
+        (b"G", {"head": 0.2}, "the head of the request was not whole after 0.2 seconds"),
+        (b"GET / HTTP/1.1\r\nX: y\r\n", {"head": 0.2}, "the head of the request was not whole after 0.2 seconds"),
+        (HALF_A_BODY, {"body": 0.2}, "nothing more of the body came for 0.2 seconds"),
+    ],
+    ids=["nothing", "a byte", "half a head", "half a body"],
+)
+def test_who_keeps_the_server_waiting_is_told_so_and_let_go(
+    application: Application, sent: bytes, seconds: dict[str, float], problem: str | None
+) -> None:
+    with limited(application, 100, **seconds) as connect:
+        client = connect(sent)
+        if problem is not None:
+            status, body = client.read_answer()
+            assert (status, json.loads(body)) == (408, {"error": problem})
         assert client.is_closed()
 
 
@@ -230,45 +201,22 @@ def test_a_head_has_no_longer_for_coming_byte_by_byte(application: Application) 
         assert client.is_closed()
 
 
-def test_a_body_that_stands_still_is_answered_and_closed(application: Application) -> None:
-    with limited(application, body=0.2) as connect:
-        client = connect(HALF_A_BODY)
-        status, body = client.read_answer()
-        assert (status, json.loads(body)) == (408, {"error": "nothing more of the body came for 0.2 seconds"})
-        assert client.is_closed()
-
-
-def test_a_request_that_is_whole_and_a_body_that_comes_have_all_the_time_they_need(application: Application) -> None:
+def test_only_a_head_is_held_to_the_time_for_heads(application: Application) -> None:
     with limited(application, head=0.3) as connect:
         waits, sends = connect(b"GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n"), connect(HALF_A_BODY)
-        assert connect().is_closed()  # so the time for heads has passed
-        assert connect().is_closed()
+        rests = connect(GET)
+        assert rests.read_answer() == (200, b"0")
+        for _ in range(2):  # so the time for heads has passed
+            assert connect().is_closed()
         sends.send(b"123456789")
         assert sends.read_answer() == (200, b"10")
         application.go_on.set()
         assert waits.read_answer() == (200, b"0")
-
-
-def test_a_connection_that_is_used_again_has_the_time_anew(application: Application) -> None:
-    with limited(application, head=0.3) as connect:
-        client = connect(GET)
-        assert client.read_answer() == (200, b"0")
-        client.send(GET + GET)  # two at once, too
-        assert client.read_answer() == (200, b"0")
-        assert client.read_answer() == (200, b"0")
-        client.send(b"\r\n")  # which begins nothing
-        assert client.read_answer()[0] == 408
-        assert client.is_closed()
-
-
-def test_a_connection_may_be_idle_for_longer_than_a_head_may_take(application: Application) -> None:
-    with limited(application, head=0.2) as connect:
-        client = connect(GET)
-        assert client.read_answer() == (200, b"0")
-        for _ in range(3):  # so the time for heads has passed
-            assert connect().is_closed()
-        client.send(GET)
-        assert client.read_answer() == (200, b"0")
+        rests.send(GET + GET)  # two at once
+        assert [rests.read_answer() for _ in range(2)] == [(200, b"0")] * 2
+        rests.send(b"\r\n")  # which begins nothing, but is a head from now on
+        assert rests.read_answer()[0] == 408
+        assert rests.is_closed()
 
 
 def test_a_connection_that_is_idle_for_too_long_is_closed(application: Application) -> None:
@@ -276,83 +224,11 @@ def test_a_connection_that_is_idle_for_too_long_is_closed(application: Applicati
         client = connect(GET)
         assert client.read_answer() == (200, b"0")
         assert client.is_closed()
-
-
-# Handing over.
-
-
-@contextmanager
-def two_servers(application: Application, **seconds: float) -> Iterator[tuple[Connect, list[int], ConnectionPool]]:
-    """A server that hands over each connection after an answer to another one, which has these times.
-
-    It gives what connects to the first, what was handed over, and the pool of the second.
-    """
-    timeouts = Timeouts(**{"head": NEVER, "body": NEVER, "answer": NEVER, "idle": NEVER} | seconds)
-    here, there = ConnectionPool(100), ConnectionPool(100, timeouts)
-    acceptors: list[Acceptor] = []
-    with serving(application, there, acceptors), serving(application, here) as connect:
-        (acceptor,) = acceptors
-        assert isinstance(acceptor, LentAcceptor)
-        handed: list[int] = []
-
-        def hand_over(descriptor: int) -> bool:
-            handed.append(descriptor)
-            return acceptor.lend(descriptor)
-
-        here.hand_over = hand_over
-        yield connect, handed, there
-
-
-def test_a_connection_that_is_handed_over_goes_on_where_it_is_handed_to(application: Application) -> None:
-    with two_servers(application) as (connect, handed, there):
-        client = connect(GET)
-        assert client.read_answer() == (200, b"0")
-        for size in (3, 70_000, 0):
-            client.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size)
-            assert client.read_answer() == (200, b"%d" % size)
-        assert len(handed) == 1  # the other keeps it
-        assert len(there._open) == 1
-
-
-def test_requests_that_come_while_a_connection_is_handed_over_are_all_answered(application: Application) -> None:
-    with two_servers(application) as (connect, handed, _):
-        clients = [connect() for _ in range(20)]
-        for _ in range(5):
-            for client in clients:  # several at once, and the next right behind them
-                client.send(GET * 2)
-            for client in clients:
-                client.send(GET)
-                assert [client.read_answer() for _ in range(3)] == [(200, b"0")] * 3
-        assert handed
-
-
-def test_a_connection_that_was_handed_over_may_be_idle_as_any_other(application: Application) -> None:
-    with two_servers(application, head=0.2) as (connect, handed, _):
-        client = connect(GET)
-        assert client.read_answer() == (200, b"0")
-        threading.Event().wait(0.6)  # longer than a head may take
-        client.send(GET)
-        assert client.read_answer() == (200, b"0")
-        assert handed
-    with two_servers(application, idle=0.2) as (connect, _, _):
-        client = connect(GET)
-        assert client.read_answer() == (200, b"0")
-        assert client.is_closed()
-
-
-def test_a_connection_with_a_request_under_way_is_not_handed_over(application: Application) -> None:
-    with two_servers(application) as (connect, handed, _):
-        client = connect(b"GET /wait HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert application.waiting.acquire(timeout=60)
-        client.send(GET)  # behind it, so that the first answer leaves one under way
-        assert not handed
-        application.go_on.set()
-        assert [client.read_answer() for _ in range(2)] == [(200, b"0")] * 2
-
-
-def test_a_server_keeps_idle_connections_for_longer_than_proxies_do(application: Application) -> None:
     config = HttpServer(application, lambda: None, lambda: None).config
-    assert config.timeout_keep_alive >= Timeouts().idle > 120
+    assert config.timeout_keep_alive >= Timeouts().idle > 120  # longer than proxies keep one
+
+
+# What is sent.
 
 
 def test_a_request_for_another_protocol_is_answered_as_any(
@@ -366,18 +242,14 @@ def test_a_request_for_another_protocol_is_answered_as_any(
     assert caplog.records == []
 
 
-def test_the_rest_of_a_body_that_nobody_wants_is_not_heard_out_for_ever(application: Application) -> None:
-    with limited(application, body=0.2) as connect:
+def test_who_does_not_read_the_answer_or_sends_a_body_that_nobody_wants_is_let_go(application: Application) -> None:
+    with limited(application, answer=0.2, body=0.2) as connect:
+        connect(b"GET /flood HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert application.flood_over.wait(60)
         client = connect(b"POST /early HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000000\r\n\r\n")
         assert client.read_answer() == (200, b"no")
         with pytest.raises(ConnectionError):
             client.send_much()
-
-
-def test_who_does_not_read_the_answer_is_let_go(application: Application) -> None:
-    with limited(application, answer=0.2) as connect:
-        connect(b"GET /flood HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        assert application.flood_over.wait(30)
 
 
 def test_a_head_without_end_is_refused(application: Application) -> None:
@@ -447,33 +319,6 @@ def test_a_large_body_that_is_slow_to_come_makes_room_for_others(application: Ap
     assert pool.bodies_left == 150_000
 
 
-def test_those_that_left_are_not_counted(application: Application) -> None:
-    with limited(application, 2) as connect:
-        keeps = connect(HALF_A_BODY)
-        for _ in range(20):
-            client = connect(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            assert client.read_answer() == (200, b"0")
-            assert client.is_closed()
-        keeps.send(b"123456789")
-        assert keeps.read_answer() == (200, b"10")
-
-
-def test_descriptors_are_left_to_the_store() -> None:
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    try:
-        for soft in (64, 256, 1024):
-            if soft > before[1]:
-                continue
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, before[1]))
-            capacity = Capacity.measure()
-            raised, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-            assert hard == before[1]
-            assert raised >= min(hard, 16_384)
-            assert capacity.connections + capacity.backlog + 128 < raised
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-
-
 def test_a_burst_is_one_line_in_the_log() -> None:
     now = 0.0
     throttle = LogThrottle(60, lambda: now)
@@ -484,9 +329,3 @@ def test_a_burst_is_one_line_in_the_log() -> None:
     assert [throttle.admit(), throttle.admit()] == [" (4 more since the last such line)", None]
     now = 500.0
     assert [throttle.admit(), throttle.admit()] == [" (1 more since the last such line)", None]
-
-
-def test_a_pool_s_connections_are_its_own() -> None:
-    one, other = ConnectionPool(), ConnectionPool()
-    assert issubclass(one.protocol(), Connection)
-    assert one.protocol() is not other.protocol()

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import re
-import socket
-import threading
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any, get_args
 
 import anyio
 import pytest
-import uvicorn
 from hypothesis import given
 from hypothesis import strategies as st
 from starlette.applications import Starlette
@@ -23,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from cofio import Settings
 from cofio.config.address import StoreAddress
@@ -36,48 +32,38 @@ from cofio.doors.web.tracing import RequestTracer
 from cofio.values.errors import CofioError, Invalid, LimitExceeded, Unavailable
 
 NOW = datetime(2026, 7, 30, 23, 5, 9, 999_999, tzinfo=UTC)
-BAD = [
-    "", " ", ".", "..", "a b", "a/b", "../a", "a\n", "\na", "a\0", "é", "日本", "٣", "a*", "a:b", "'; --", "\ud800",
-    "a" * 129,
-]  # fmt: skip
-GOOD = ["a", "-", "...", ".a", "A_z.0@b+c-d", "default", "a" * 128]
 
 
 def token(**limits: Any) -> Token:
-    """A token as it might be kept."""
+    """Return a token as it might be kept."""
     return Token(name="t", made="2026-07-30T00:00:00+00:00", hash="0" * 64, **limits)
 
 
 # What a token is good for.
 
 
-def test_a_token_without_limits_refuses_nothing() -> None:
-    assert token().limits is None
-    for writes in (True, False):
-        assert token().find_refusal(app="shop", project="web", writes=writes) is None
-
-
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
+        ({}, None),
         ({"app": "shop"}, "the app shop"),
-        ({"app": "shop", "project": "web"}, "the project web of the app shop"),
         ({"access": "read"}, "reading"),
         ({"app": "shop", "access": "read"}, "reading in the app shop"),
         ({"app": "shop", "project": "web", "access": "read"}, "reading in the project web of the app shop"),
     ],
 )
-def test_a_refusal_says_what_the_token_is_limited_to(limits: dict[str, Any], words: str) -> None:
+def test_a_refusal_says_what_the_token_is_limited_to(limits: dict[str, Any], words: str | None) -> None:
     limited = token(**limits)
     assert limited.limits == words
     assert limited.find_refusal(app="shop", project="web", writes=False) is None
     beyond = [
         limited.find_refusal(app=app, project=project, writes=writes)
-        for app in ("shop", "other") for project in ("web", "other") for writes in (True, False)
+        for app in ("shop", "x" * 100_000, "\ud800") for project in ("web", "other") for writes in (True, False)
     ]  # fmt: skip
     said = [sentence for sentence in beyond if sentence]
-    assert said
+    assert bool(said) == bool(limits)
     assert all(sentence.startswith(f"this token is limited to {words}; it may not ") for sentence in said)
+    assert all(len(sentence.encode()) < 200 for sentence in said)  # which repeats no name of the caller's
 
 
 NAMES = st.sampled_from(["shop", "Shop", "shop.", "web", "default"])
@@ -93,104 +79,49 @@ def test_a_call_is_allowed_only_when_every_limit_holds(
     assert (refusal is None) == allowed
 
 
-@pytest.mark.parametrize("hostile", ["SHOP", "shop ", "shop\0", "shop/web", "", "*", "\ud800", "x" * 100_000])
-def test_a_hostile_name_of_an_app_is_another_app_and_is_not_repeated(hostile: str) -> None:
-    for limited in (token(app="shop"), token(app="shop", project="web")):
-        refusal = limited.find_refusal(app=hostile, project="web", writes=False)
-        assert refusal
-        assert len(refusal) < 200
-        refusal.encode()
-
-
 # How tokens are kept.
 
 
-def test_limits_are_kept_with_the_token(tmp_path: Path) -> None:
-    tokens = Tokens(tmp_path)
-    shown = {
-        "all": tokens.add("all"),
-        "app": tokens.add("app", app="shop"),
-        "project": tokens.add("project", app="shop", project="web"),
-        "read": tokens.add("read", access="read"),
-        "both": tokens.add("both", app="shop", project="web", access="read"),
-    }
-    kept = {}
-    for name, each in shown.items():
-        found = Tokens(tmp_path).find(each)
-        assert found is not None
-        assert found.name == name
-        kept[name] = (found.app, found.project, found.access)
-    assert kept == {
-        "all": (None, None, "all"), "app": ("shop", None, "all"), "project": ("shop", "web", "all"),
-        "read": (None, None, "read"), "both": ("shop", "web", "read"),
-    }  # fmt: skip
-    tokens.remove("read")
-    assert Tokens(tmp_path).find(shown["read"]) is None
-    assert [each.limits for each in Tokens(tmp_path).all()][-1] == "reading in the project web of the app shop"
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_a_name_that_no_app_and_no_project_has_is_refused_and_changes_nothing(
-    store: StoreAddress, tmp_path: Path, name: str
-) -> None:
-    tokens = Tokens(store.home)
-    for field, of, within in (("app", name, None), ("project", "shop", name)):
-        with pytest.raises(Invalid) as refused:
-            tokens.add("t", app=of, project=within)
-        assert refused.value.field == field
-        assert isinstance(refused.value, LimitExceeded) == (len(name) > 128)
-    assert not (tmp_path / "store").exists()
-    assert not tokens.are_required
-
-
-@pytest.mark.parametrize("name", GOOD)
-def test_names_of_the_charset_are_taken(tmp_path: Path, name: str) -> None:
-    found = Tokens(tmp_path).find(Tokens(tmp_path).add("t", app=name, project=name))
+def test_limits_are_kept_with_the_token_and_a_file_of_before_there_were_any_is_read(tmp_path: Path) -> None:
+    shown = Tokens(tmp_path).add("old")
+    kept = json.loads((tmp_path / FILE).read_text())
+    before = [{name: each[name] for name in ("name", "made", "hash")} for each in kept]
+    odd = {**before[0], "name": "odd", "hash": "é"}  # which no token has
+    (tmp_path / FILE).write_text(json.dumps([odd, *before]))
+    found = Tokens(tmp_path).find(shown)
     assert found is not None
-    assert (found.app, found.project) == (name, name)
+    assert (found.name, found.app, found.project, found.access, found.limits) == ("old", None, None, "all", None)
+    for name in ("a", "-", "...", "A_z.0@b+c-d", "a" * 128):
+        found = Tokens(tmp_path).find(Tokens(tmp_path).add(f"of {name[:9]}", app=name, project=name, access="read"))
+        assert found is not None
+        assert (found.app, found.project, found.access) == (name, name, "read")
+    assert len(Tokens(tmp_path).all()) == 7
 
 
 @pytest.mark.parametrize(
     ("limits", "field"),
     [
-        ({"project": "web"}, "project"),
-        ({"access": "write"}, "access"),
-        ({"access": "READ"}, "access"),
-        ({"access": ""}, "access"),
-        ({"access": None}, "access"),
-        ({"access": ["read"]}, "access"),
-        ({"app": 5}, "app"),
-        ({"app": ["shop"]}, "app"),
-        ({"app": "shop", "project": b"web"}, "project"),
+        *(({"app": name}, "app") for name in ("", "..", "a b", "../a", "a\n", "a\0", "é", "٣", "a:b", "\ud800")),
+        ({"app": "a" * 129}, "app"), ({"app": "shop", "project": "a" * 129}, "project"), ({"app": 5}, "app"),
+        ({"app": "shop", "project": "a/b"}, "project"), ({"app": "shop", "project": b"web"}, "project"),
+        ({"project": "web"}, "project"), ({"access": "write"}, "access"), ({"access": None}, "access"),
     ],
-)
+)  # fmt: skip
 def test_limits_that_mean_nothing_are_refused(tmp_path: Path, limits: dict[str, Any], field: str) -> None:
-    with pytest.raises(Invalid) as refused:
-        Tokens(tmp_path).add("t", **limits)
-    assert refused.value.field == field
-    assert not (tmp_path / FILE).exists()
-
-
-def test_a_file_of_before_there_were_limits_is_read_as_unlimited_and_goes_on(tmp_path: Path) -> None:
     tokens = Tokens(tmp_path)
-    shown = tokens.add("old")
-    kept = json.loads((tmp_path / FILE).read_text())
-    before = [{name: each[name] for name in ("name", "made", "hash")} for each in kept]
-    (tmp_path / FILE).write_text(json.dumps(before, indent=1))
-    found = Tokens(tmp_path).find(shown)
-    assert found is not None
-    assert (found.name, found.app, found.project, found.access, found.limits) == ("old", None, None, "all", None)
-    Tokens(tmp_path).add("new", app="shop")
-    assert [(each.name, each.limits) for each in tokens.all()] == [("old", None), ("new", "the app shop")]
-    assert tokens.find(shown) == found
+    with pytest.raises(Invalid) as refused:
+        tokens.add("t", **limits)
+    assert refused.value.field == field
+    assert isinstance(refused.value, LimitExceeded) == ("a" * 129 in limits.values())
+    assert not (tmp_path / FILE).exists()
+    assert not tokens.are_required
 
 
 @pytest.mark.parametrize(
     "damage",
     [
-        {"access": "write"}, {"access": None}, {"access": ["read"]}, {"access": {}}, {"access": True},
-        {"app": ""}, {"app": "a b"}, {"app": 5}, {"app": ["shop"]}, {"project": "web"}, {"app": "a", "project": ".."},
-        {"name": 5}, {"name": ""}, {"made": None}, {"hash": 5}, {"hash": "\ud800"}, {"acces": "read"}, {"until": 5},
+        {"access": "write"}, {"access": None}, {"app": "a b"}, {"app": ["shop"]}, {"project": "web"}, {"name": ""},
+        {"made": None}, {"hash": 5}, {"hash": "\ud800"}, {"until": 5},
     ],
 )  # fmt: skip
 def test_a_file_whose_limits_are_not_understood_is_damaged(tmp_path: Path, damage: dict[str, Any]) -> None:
@@ -205,20 +136,11 @@ def test_a_file_whose_limits_are_not_understood_is_damaged(tmp_path: Path, damag
     assert (tmp_path / FILE).read_bytes() == before
 
 
-def test_a_hash_that_is_none_matches_nothing(tmp_path: Path) -> None:
-    shown = Tokens(tmp_path).add("t")
-    (kept,) = json.loads((tmp_path / FILE).read_text())
-    (tmp_path / FILE).write_text(json.dumps([kept | {"name": "odd", "hash": "é"}, kept]))
-    found = Tokens(tmp_path).find(shown)
-    assert found is not None
-    assert found.name == "t"
-
-
 # How the guard holds them to it.
 
 
 async def probe(request: Request) -> JSONResponse:
-    """Whose token the door is given."""
+    """Answer with the token that the door is given."""
     given = request.scope["state"]["token"]
     return JSONResponse({"token": given and given.name, "limits": given and given.limits})
 
@@ -227,58 +149,55 @@ PROBES = [Route(path, probe, methods=["GET", "POST"]) for path in ("/api/v1/memo
 
 
 @pytest.fixture
-def tokens(store: StoreAddress) -> Tokens:
+def tokens(tmp_path: Path) -> Tokens:
     """The tokens of a store that has none yet."""
-    return Tokens(store.home)
+    return Tokens(tmp_path)
 
 
 @pytest.fixture
-def client(store: StoreAddress, tokens: Tokens) -> Iterator[TestClient]:
+def client(tmp_path: Path, tokens: Tokens) -> Iterator[TestClient]:
     """A client of the whole application, with doors that say whose token they are given."""
-    memory = Memory(
-        store,
-        Settings(embedder="none", sync="normal", background=False),
-        say=lambda _: None,
+    memory = Memory(StoreAddress(folder=tmp_path), Settings(embedder="none", background=False), say=print)
+    application = make_app(
+        make_server(Handlers(Surface(memory))), routes=PROBES, hosts={"localhost"}, tokens=tokens, strict=False
     )
-    whole = make_app(
-        make_server(Handlers(Surface(memory))), routes=PROBES, hosts={"localhost"}, tokens=tokens, strict=False,
-        zone=timezone(timedelta(hours=5, minutes=30)),
-    )  # fmt: skip
-    with closing(memory), TestClient(whole, base_url="http://localhost") as client:
+    with closing(memory), TestClient(application, base_url="http://localhost") as client:
         yield client
 
 
 def bearer(shown: str) -> dict[str, str]:
-    """The header that shows a token."""
     return {"Authorization": f"Bearer {shown}"}
 
 
-def test_the_doors_are_given_the_token_that_was_shown(client: TestClient, tokens: Tokens) -> None:
+def test_the_doors_are_given_the_token_that_was_shown_for_as_long_as_there_is_one(
+    client: TestClient, tokens: Tokens
+) -> None:
     assert client.post("/api/v1/memory/add").json() == {"token": None, "limits": None}
     assert client.post("/api/v1/memory/add", headers=bearer("unknown")).json()["token"] is None  # none is needed yet
     shown = {"laptop": tokens.add("laptop"), "dashboard": tokens.add("dashboard", app="shop", access="read")}
     for name, each in shown.items():
-        for path in ("/api/v1/memory/add", "/api/v1/memory/search", "/api/v1/memory/"):
+        for path in ("/api/v1/memory/add", "/api/v1/memory/"):
             assert client.post(path, headers=bearer(each)).json()["token"] == name
     assert client.get("/elsewhere", headers=bearer(shown["laptop"])).json()["token"] == "laptop"
-    assert client.post("/api/v1/memory/add").status_code == 401
-    assert client.post("/api/v1/memory/add", headers=bearer("unknown")).status_code == 401
+    for headers in ({}, bearer("unknown")):
+        assert client.post("/api/v1/memory/add", headers=headers).status_code == 401
+    tokens.remove("dashboard")
+    assert client.post("/api/v1/memory/add", headers=bearer(shown["dashboard"])).status_code == 401
+    unlimited = bearer(tokens.add("dashboard"))
+    assert client.get("/elsewhere", headers=unlimited).json()["token"] == "dashboard"
 
 
-@pytest.mark.parametrize(
-    "limits", [{"app": "shop"}, {"app": "shop", "project": "web"}, {"access": "read"}, {"app": "a", "access": "read"}]
-)
+@pytest.mark.parametrize("limits", [{"app": "shop", "project": "web"}, {"access": "read"}])
 def test_a_token_that_is_limited_in_any_way_opens_one_door(
     client: TestClient, tokens: Tokens, limits: dict[str, Any]
 ) -> None:
-    limited = bearer(tokens.add("limited", **limits))
-    whole = bearer(tokens.add("whole"))
+    limited, whole = bearer(tokens.add("limited", **limits)), bearer(tokens.add("whole"))
     for path in (
         "/", "/mcp", "/metrics", "/docs", "/openapi.json", "/api/v1/memory-tool", "/api/v1/memory", "/elsewhere",
         "/api/v1/memoryx/add", "/api/v3/memory/add", "/api/v2/memory", "//api/v1/memory/add", "/Api/v1/memory/add",
         "/health/",
     ):  # fmt: skip
-        for method in ("GET", "POST", "DELETE", "OPTIONS"):
+        for method in ("GET", "POST", "OPTIONS"):
             answer = client.request(method, path, headers=limited, follow_redirects=False)
             assert answer.status_code == 403, (method, path)
             assert set(answer.json()) - {"request_id"} == {"error"}
@@ -289,28 +208,11 @@ def test_a_token_that_is_limited_in_any_way_opens_one_door(
     assert client.get("/health", headers=limited).json() == {"status": "ok"}
 
 
-def test_limits_hold_and_end_with_the_token_from_the_next_request_on(client: TestClient, tokens: Tokens) -> None:
-    limited = bearer(tokens.add("t", access="read"))
-    assert client.get("/elsewhere", headers=limited).status_code == 403
-    tokens.remove("t")
-    assert client.get("/elsewhere", headers=limited).status_code == 401
-    assert client.post("/api/v1/memory/add", headers=limited).status_code == 401
-    unlimited = bearer(tokens.add("t"))
-    assert client.get("/elsewhere", headers=unlimited).json()["token"] == "t"
-
-
-def test_host_and_origin_are_looked_at_before_the_token(client: TestClient, tokens: Tokens) -> None:
-    limited = bearer(tokens.add("t", app="shop"))
-    assert client.post("/api/v1/memory/add", headers=limited | {"Host": "evil.example"}).status_code == 421
-    assert client.post("/api/v1/memory/add", headers=limited | {"Origin": "http://evil.example"}).status_code == 403
-
-
 @pytest.mark.parametrize(
     ("status", "code", "headers"),
     [
         (421, "HTTP_ERROR", {"Host": "evil.example"}),
         (403, "HTTP_ERROR", {"Origin": "http://evil.example"}),
-        (401, "HTTP_ERROR", {}),
         (401, "HTTP_ERROR", {"Authorization": "Bearer unknown"}),
         (503, "SYSTEM_ERROR", {}),
     ],
@@ -320,161 +222,61 @@ def test_refusals_under_the_rest_door_are_in_its_envelope(
 ) -> None:
     tokens.add("t")
     if status == 503:
-        (tmp_path / "store" / FILE).write_text("{}")
-    zones = {UTC: "2026-07-30T23:05:09+00:00", timezone(timedelta(hours=-3, minutes=-30)): "2026-07-30T19:35:09-03:30"}
-    seen = set()
-    for zone, rendered in zones.items():
-        guard = RequestTracer(
-            Guard(Starlette(), hosts={"localhost"}, tokens=tokens, strict=False, zone=zone, clock=lambda: NOW)
-        )
-        client = TestClient(guard, base_url="http://localhost")
-        for path in ("/api/v1/memory/add", "/api/v1/memory/caf%C3%A9"):
-            answer = client.post(path, headers=headers)
-            plain = client.post("/mcp", headers=headers)
-            assert answer.status_code == plain.status_code == status
-            assert answer.json() == {
-                "request_id": answer.headers["x-request-id"],
-                "error": {
-                    "code": code, "message": plain.json()["error"], "timestamp": rendered,
-                    "path": path.replace("%C3%A9", "é"),
-                },
-            }  # fmt: skip
-            assert answer.headers.get("www-authenticate") == plain.headers.get("www-authenticate")
-            assert (status == 401) == ("www-authenticate" in answer.headers)
-            for each in (answer, plain):
-                assert re.fullmatch(r"[0-9a-f]{32}", each.headers["x-request-id"])
-                seen.add(each.headers["x-request-id"])
-    assert len(seen) == 8
+        (tmp_path / FILE).write_text("{}")
+    zone = timezone(timedelta(hours=-3, minutes=-30))
+    guard = Guard(Starlette(), hosts={"localhost"}, tokens=tokens, strict=False, zone=zone, clock=lambda: NOW)
+    client = TestClient(RequestTracer(guard), base_url="http://localhost")
+    answer = client.post("/api/v1/memory/caf%C3%A9", headers=headers)
+    plain = client.post("/mcp", headers=headers)
+    assert answer.status_code == plain.status_code == status
+    assert answer.json() == {
+        "request_id": answer.headers["x-request-id"],
+        "error": {
+            "code": code, "message": plain.json()["error"], "timestamp": "2026-07-30T19:35:09-03:30",
+            "path": "/api/v1/memory/café",
+        },
+    }  # fmt: skip
+    assert (status == 401) == ("www-authenticate" in answer.headers) == ("www-authenticate" in plain.headers)
+    assert answer.headers["x-request-id"] != plain.headers["x-request-id"]
 
 
-def test_the_application_renders_times_in_its_zone(client: TestClient, tokens: Tokens) -> None:
-    tokens.add("t")
-    told = client.post("/api/v1/memory/add").json()["error"]["timestamp"]
-    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+05:30", told)
-
-
-# Requests do not see each other's tokens.
-
-
-def test_requests_at_once_with_different_tokens_do_not_mix(tokens: Tokens) -> None:
+def test_requests_at_once_do_not_see_each_others_tokens_nor_what_others_left(tokens: Tokens) -> None:
     shown = {f"t{n}": tokens.add(f"t{n}", app=f"app{n}") for n in range(20)}
-    shared: dict[str, Any] = {"kept": "by the lifespan"}  # what a server hands to each request if it makes no copy
+    # What a server hands to each request if it makes no copy.
+    shared: dict[str, Any] = {"kept": "by the lifespan", "token": "left by someone"}
     given: dict[str, Any] = {}
+
+    def make_scope(path: str, name: str) -> dict[str, Any]:
+        headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {name}".encode())]
+        return {"type": "http", "method": "POST", "path": path, "headers": headers, "state": shared}
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    async def send(message: Message) -> None:
+        raise AssertionError(message)
 
     async def main() -> None:
         everyone = anyio.Event()
-        waiting = 0
 
         async def door(scope: Scope, receive: Receive, send: Send) -> None:
-            nonlocal waiting
-            waiting += 1
-            if waiting == len(shown):
+            state = scope["state"]
+            given[scope["path"].rsplit("/", 1)[1]] = (state["token"] and state["token"].name, state.get("kept"))
+            state["kept"] = "left by a door"
+            if len(given) == len(shown):
                 everyone.set()
             with anyio.fail_after(60):
                 await everyone.wait()
-            given[scope["path"].rsplit("/", 1)[1]] = (scope["state"]["token"].name, scope["state"]["kept"])
 
         guard = RequestTracer(Guard(door, hosts={"localhost"}, tokens=tokens, strict=False))
         async with anyio.create_task_group() as tasks:
             for name, each in shown.items():
-                tasks.start_soon(guard, asked(f"/api/v1/memory/{name}", each, shared), nothing, no_answer)
-
-    anyio.run(main)
-    assert given == {name: (name, "by the lifespan") for name in shown}
-    assert shared == {"kept": "by the lifespan"}
-
-
-def test_what_a_door_leaves_in_its_state_and_a_token_of_before_are_gone_for_the_next(tokens: Tokens) -> None:
-    shared: dict[str, Any] = {"token": "left by someone"}
-    seen: list[dict[str, Any]] = []
-
-    async def door(scope: Scope, receive: Receive, send: Send) -> None:
-        seen.append({name: value for name, value in scope["state"].items() if name != "request_id"})
-        scope["state"]["left"] = True
-
-    async def main() -> None:
-        guard = RequestTracer(Guard(door, hosts={"localhost"}, tokens=tokens, strict=False))
-        await guard(asked("/api/v1/memory/add", "unknown", shared), nothing, no_answer)
-        await guard(asked("/health", "unknown", shared), nothing, no_answer)
-        stateless = asked("/health", "unknown", shared)
+                tasks.start_soon(guard, make_scope(f"/api/v1/memory/{name}", each), receive, send)
+        await guard(make_scope("/health", "unknown"), receive, send)
+        stateless = make_scope("/health", "unknown")
         del stateless["state"]
-        await guard(stateless, nothing, no_answer)
+        await guard(stateless, receive, send)
 
     anyio.run(main)
-    assert seen == [{"token": None}] * 3
-    assert shared == {"token": "left by someone"}
-
-
-def asked(path: str, shown: str, state: dict[str, Any]) -> dict[str, Any]:
-    """A request as a server hands it on."""
-    headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {shown}".encode())]
-    return {"type": "http", "method": "POST", "path": path, "headers": headers, "state": state}
-
-
-async def nothing() -> Message:
-    """No body."""
-    return {"type": "http.request"}
-
-
-async def no_answer(message: Message) -> None:
-    """Fails: the door is to be reached, and says nothing."""
-    raise AssertionError(message)
-
-
-def test_a_connection_that_is_used_again_carries_no_token_over(tokens: Tokens) -> None:
-    shown = {name: tokens.add(name, app="shop") for name in ("one", "two")}
-
-    @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncIterator[dict[str, Any]]:
-        yield {"kept": "by the lifespan"}
-
-    guard = RequestTracer(
-        Guard(Starlette(routes=PROBES, lifespan=lifespan), hosts={"localhost"}, tokens=tokens, strict=False)
-    )
-    with listening(guard) as port, closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
-
-        def ask(headers: dict[str, str]) -> tuple[int, Any]:
-            connection.request("POST", "/api/v1/memory/add", headers={"Host": "localhost"} | headers)
-            answer = connection.getresponse()
-            return answer.status, json.loads(answer.read())
-
-        for _ in range(3):
-            for name, each in shown.items():
-                assert ask(bearer(each)) == (200, {"token": name, "limits": "the app shop"})
-                assert ask({})[0] == 401
-    with listening(guard) as port:
-        answers = together(port, [each for each in shown.values() for _ in range(20)])
-    assert answers == ["one"] * 20 + ["two"] * 20
-
-
-@contextmanager
-def listening(application: ASGIApp) -> Iterator[int]:
-    """A real server on a port of its own."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        serving = uvicorn.Server(uvicorn.Config(application, log_level="warning"))
-        thread = threading.Thread(target=serving.run, kwargs={"sockets": [taken]})
-        thread.start()
-        try:
-            yield taken.getsockname()[1]
-        finally:
-            serving.should_exit = True
-            thread.join(60)
-
-
-def together(port: int, shown: list[str]) -> list[str | None]:
-    """The names that a server answers to tokens that are shown at once."""
-    answers: list[str | None] = [None] * len(shown)
-    ready = threading.Barrier(len(shown))
-
-    def ask(place: int) -> None:
-        with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=30)) as connection:
-            ready.wait(30)
-            connection.request("POST", "/api/v1/memory/add", headers={"Host": "localhost"} | bearer(shown[place]))
-            answers[place] = json.loads(connection.getresponse().read())["token"]
-
-    threads = [threading.Thread(target=ask, args=(place,)) for place in range(len(shown))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    return answers
+    assert given == {**{name: (name, "by the lifespan") for name in shown}, "health": (None, None)}
+    assert shared == {"kept": "by the lifespan", "token": "left by someone"}

@@ -90,71 +90,42 @@ def _completion(said: str | Call, number: int) -> dict[str, Any]:
         function = {"name": said.name, "arguments": json.dumps(said.arguments)}
         message["tool_calls"] = [{"id": said.id, "type": "function", "function": function}]
     return {
-        "id": f"chatcmpl-{number}",
-        "object": "chat.completion",
-        "created": 1_700_000_000,
-        "model": "scripted",
+        "id": f"chatcmpl-{number}", "object": "chat.completion", "created": 1_700_000_000, "model": "scripted",
         "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
         "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
-    }
+    }  # fmt: skip
 
 
 def _response(said: str | Call, number: int) -> dict[str, Any]:
     thought = {"type": "reasoning", "id": f"rs_{number}", "summary": [{"type": "summary_text", "text": "I ponder."}]}
     if isinstance(said, Call):
         output: dict[str, Any] = {
-            "type": "function_call",
-            "id": f"fc_{number}",
-            "call_id": said.id,
-            "name": said.name,
-            "arguments": json.dumps(said.arguments),
-            "status": "completed",
-        }
+            "type": "function_call", "id": f"fc_{number}", "call_id": said.id, "name": said.name,
+            "arguments": json.dumps(said.arguments), "status": "completed",
+        }  # fmt: skip
     else:
+        content = [{"type": "output_text", "text": said, "annotations": []}]
         output = {
-            "type": "message",
-            "id": f"msg_{number}",
-            "role": "assistant",
-            "status": "completed",
-            "content": [{"type": "output_text", "text": said, "annotations": []}],
-        }
+            "type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed", "content": content,
+        }  # fmt: skip
     return {
-        "id": f"resp_{number}",
-        "object": "response",
-        "created_at": 1_700_000_000,
-        "model": "scripted",
-        "status": "completed",
-        "output": [thought, output],
-        "parallel_tool_calls": False,
-        "tool_choice": "auto",
-        "tools": [],
-        "usage": {
-            "input_tokens": 10,
-            "output_tokens": 5,
-            "total_tokens": 15,
-            "input_tokens_details": {"cached_tokens": 0},
-            "output_tokens_details": {"reasoning_tokens": 0},
-        },
-    }
+        "id": f"resp_{number}", "object": "response", "created_at": 1_700_000_000, "model": "scripted",
+        "status": "completed", "output": [thought, output], "parallel_tool_calls": False, "tool_choice": "auto",
+        "tools": [], "usage": USAGE,
+    }  # fmt: skip
 
 
 def _compaction(said: str | Call, number: int) -> dict[str, Any]:
+    message = {"type": "message", "id": "m", "role": "user", "content": [{"type": "input_text", "text": said}]}
+    compaction = {"type": "compaction", "id": f"cmp_{number}", "encrypted_content": "gAAAA"}
     return {
-        "id": f"resp_{number}",
-        "object": "response.compaction",
-        "created_at": 1_700_000_000,
-        "output": [
-            {"type": "message", "id": "m", "role": "user", "content": [{"type": "input_text", "text": said}]},
-            {"type": "compaction", "id": f"cmp_{number}", "encrypted_content": "gAAAA"},
-        ],
-        "usage": {
-            "input_tokens": 10,
-            "output_tokens": 5,
-            "total_tokens": 15,
-            "input_tokens_details": {"cached_tokens": 0},
-            "output_tokens_details": {"reasoning_tokens": 0},
-        },
-    }
+        "id": f"resp_{number}", "object": "response.compaction", "created_at": 1_700_000_000,
+        "output": [message, compaction], "usage": USAGE,
+    }  # fmt: skip
 
 
+USAGE = {
+    "input_tokens": 10, "output_tokens": 5, "total_tokens": 15, "input_tokens_details": {"cached_tokens": 0},
+    "output_tokens_details": {"reasoning_tokens": 0},
+}  # fmt: skip
 SHAPES = {"/chat/completions": _completion, "/responses": _response, "/responses/compact": _compaction}

@@ -27,7 +27,6 @@ from llama_index.core.llms import CustomLLM
 from llama_index.core.memory import ChatMemoryBuffer, Memory
 from llama_index.core.storage.chat_store import BaseChatStore
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
-from pydantic import ValidationError
 
 from cofio import Engine, Invalid, Kind, Scope
 from cofio.library.llama_index import CofioBufferStore, CofioChatStore, CofioMemoryBlock
@@ -144,23 +143,6 @@ def test_what_has_left_the_chat_is_recalled_in_one_fenced_block(memory: Engine) 
 
 
 @pytest.mark.requirement("llama.block")
-def test_a_block_keeps_what_another_store_lets_go(memory: Engine) -> None:
-    block = CofioMemoryBlock(memory)
-    wait(block.aput(user("The keeper is Tove.", "I like pears."), from_short_term_memory=True, session_id="ada"))
-    wait(block.aput(user("The keeper is Tove."), from_short_term_memory=True, session_id="ada"))
-    wait(block.aput(user("The keeper is Ola."), session_id="bob"))
-    kept = wait(CofioChatStore(memory).get_messages("ada", ARCHIVED))
-    assert words(kept) == ["The keeper is Tove.", "I like pears.", "The keeper is Tove."]
-    assert kept[0].additional_kwargs == {}
-    told = wait(block.aget(user("Who is the keeper?"), session_id="ada"))
-    assert "Tove" in told
-    assert "Ola" not in told
-    closed = CofioMemoryBlock(memory, accept_short_term_memory=False)
-    wait(closed.aput(user("Not to be kept."), from_short_term_memory=True, session_id="ada"))
-    assert len(wait(CofioChatStore(memory).get_messages("ada", None))) == 3
-
-
-@pytest.mark.requirement("llama.block")
 def test_a_block_keeps_all_that_was_said_and_nothing_twice(memory: Engine) -> None:
     said = [
         ChatMessage(role=role, content=text)
@@ -170,11 +152,14 @@ def test_a_block_keeps_all_that_was_said_and_nothing_twice(memory: Engine) -> No
     wait(block.aput(said, from_short_term_memory=True, session_id="elsewhere"))
     wait(block.aput(said[:2], from_short_term_memory=True, session_id="elsewhere"))
     kept = wait(store.get_messages("elsewhere", ARCHIVED))
+    assert kept[0].additional_kwargs == {}
     assert [(each.role.value, each.content) for each in kept] == [
         (each.role.value, each.content) for each in [*said, *said[:2]]
     ]
     wait(store.add_messages("here", said[:4]))
     wait(block.aput(said[:4], from_short_term_memory=True, session_id="here"))
+    closed = CofioMemoryBlock(memory, accept_short_term_memory=False)
+    wait(closed.aput(user("Not to be kept."), from_short_term_memory=True, session_id="here"))
     assert len(wait(store.get_messages("here", None))) == 4
     news = [ChatMessage(role="assistant", content="no"), ChatMessage(role="user", content="new")]
     wait(block.aput([*said, *news], from_short_term_memory=True, session_id="here"))
@@ -200,40 +185,24 @@ def test_a_block_looks_and_keeps_in_one_step(memory: Engine, monkeypatch: pytest
 
 
 @pytest.mark.requirement("llama.recall")
-def test_a_block_finds_what_was_only_just_said(memory: Engine) -> None:
-    block = CofioMemoryBlock(memory)
-    wait(block.aput(user("The keepers of the lighthouse."), session_id="ada"))
-    wait(block.aget(user("lighthouses?"), session_id="ada"))
-    assert memory.stats()["waiting_for_vectors"] == 0
-
-
-@pytest.mark.requirement("llama.refused")
-def test_a_block_refuses_what_it_does_not_know(memory: Engine) -> None:
-    for wrong in ({"limits": 3}, {"scopes": Scope("a")}, {"scope": "a"}):
-        with pytest.raises(ValueError, match=next(iter(wrong))):
-            CofioMemoryBlock(memory, **wrong)
-
-
-@pytest.mark.requirement("llama.recall")
-def test_a_block_recalls_a_scope_that_it_is_given(memory: Engine) -> None:
+def test_a_block_recalls_its_scope_or_session_up_to_its_limit(memory: Engine) -> None:
     memory.write(Scope("team", "notes"), text="The keeper is Tove.", title="Staff")
     memory.write(Scope("other"), text="The keeper is paid.")
-    block = CofioMemoryBlock(memory, recall=Scope("team"), limit=1)
+    block = CofioMemoryBlock(memory, recall=Scope("team"), limit=2)
     told = wait(block.aget(user("keeper"), session_id="ada"))
     assert '"title": "Staff"' in told
     assert "paid" not in told
     for nothing in (None, [], [ChatMessage(role=ASSISTANT, content="keeper")], user("")):
         assert wait(block.aget(nothing, session_id="ada")) == ""
-    assert wait(CofioMemoryBlock(memory).aget(user("keeper"))) == ""
+    own = CofioMemoryBlock(memory)
+    assert wait(own.aget(user("keeper"))) == ""
     assert "Tove" in wait(block.aget(user("word " * 5000 + "keeper Tove staff"), session_id="ada"))
-
-
-@pytest.mark.requirement("llama.recall")
-def test_a_block_gives_no_more_than_its_limit(memory: Engine) -> None:
     for n in range(6):
         memory.write(Scope("team"), text=f"Boat number {n}.")
-    told = wait(CofioMemoryBlock(memory, recall=Scope("team"), limit=2).aget(user("boat", "boat number")))
-    assert told.count('"text"') == 2
+    assert wait(block.aget(user("boat", "boat number"))).count('"text"') == 2
+    wait(own.aput(user("The keepers of the lighthouse."), session_id="ada"))
+    assert "lighthouse" in wait(own.aget(user("lighthouses?"), session_id="ada"))
+    assert memory.stats()["waiting_for_vectors"] == 0
 
 
 MESSAGES = [
@@ -305,6 +274,15 @@ def test_a_chat_store_does_all_that_a_memory_asks(memory: Engine) -> None:
 
 @pytest.mark.requirement("llama.buffer")
 def test_a_buffer_store_does_all_that_a_memory_asks(memory: Engine) -> None:
+    async def use() -> None:
+        await store.aset_messages("ada", user("a", "b", "c"))
+        await store.async_add_message("ada", user("d")[0])
+        assert words(await store.aget_messages("ada")) == [*"abcd"]
+        assert words([cast(ChatMessage, await store.adelete_message("ada", 1))]) == ["b"]
+        assert words([cast(ChatMessage, await store.adelete_last_message("ada"))]) == ["d"]
+        assert await store.aget_keys() == ["ada"]
+        assert words(await store.adelete_messages("ada")) == ["a", "c"]
+
     store = CofioBufferStore(memory)
     assert isinstance(store, BaseChatStore)
     assert store.class_name() == "CofioBufferStore"
@@ -316,69 +294,43 @@ def test_a_buffer_store_does_all_that_a_memory_asks(memory: Engine) -> None:
     assert cast(ChatMessage, store.delete_last_message("ada")).content == "d"
     assert store.get_keys() == ["ada"]
     assert words(store.delete_messages("ada")) == ["a", "c"]
+    wait(use())
     assert store.delete_messages("ada") is None
     assert store.delete_last_message("ada") is None
     assert store.get_keys() == []
     assert store.get_messages("ada") == []
 
 
-@pytest.mark.requirement("llama.buffer")
-def test_the_async_methods_of_a_buffer_store_do_the_same(memory: Engine) -> None:
-    async def use() -> None:
-        store = CofioBufferStore(memory)
-        await store.aset_messages("ada", user("a", "b", "c"))
-        await store.async_add_message("ada", user("d")[0])
-        assert words(await store.aget_messages("ada")) == [*"abcd"]
-        assert words([cast(ChatMessage, await store.adelete_message("ada", 0))]) == ["a"]
-        assert words([cast(ChatMessage, await store.adelete_last_message("ada"))]) == ["d"]
-        assert await store.aget_keys() == ["ada"]
-        assert words(await store.adelete_messages("ada")) == ["b", "c"]
-
-    wait(use())
-
-
 @pytest.mark.requirement("llama.refused")
 def test_bad_input_is_refused_and_changes_nothing(memory: Engine) -> None:
     store, buffer = CofioChatStore(memory), CofioBufferStore(memory)
     mixed = cast(list[ChatMessage], [*user("a"), "b"])
+    odd = ChatMessage(role=USER, content="a", additional_kwargs={"what": object()})
     for key in ("", "x" * 257, "nul\0"):
         with pytest.raises(Invalid, match="key"):
             wait(store.add_messages(key, user("a")))
         with pytest.raises(Invalid, match="key"):
             buffer.get_messages(key)
-    with pytest.raises(Invalid, match=r"messages\[1\]"):
-        wait(store.add_messages("ada", mixed))
-    with pytest.raises(Invalid, match=r"messages\[1\]"):
-        buffer.set_messages("ada", mixed)
-    with pytest.raises(Invalid, match=r"messages\[0\]: cannot be written as JSON"):
-        buffer.add_message("ada", ChatMessage(role=USER, content="a", additional_kwargs={"what": object()}))
-    for call in (store.delete_message, store.delete_oldest_messages, store.archive_oldest_messages):
-        with pytest.raises(Invalid, match="is not within 0"):
-            wait(call("ada", -1))
-    for name in ("limit", "offset"):
-        with pytest.raises(Invalid, match=name):
-            wait(store.get_messages("ada", **{name: -1}))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="'lost' is not a valid"):
-        wait(store.get_messages("ada", cast(MessageStatus, "lost")))
-    with pytest.raises(Invalid, match="idx"):
-        buffer.delete_message("ada", -1)
-    for make in (CofioChatStore, CofioBufferStore, CofioMemoryBlock):
-        with pytest.raises(ValidationError, match="engine"):
-            make(cast(Engine, "folder"))
-    with pytest.raises(ValidationError, match="limit"):
-        CofioMemoryBlock(memory, limit=0)
+    for match, call in (
+        (r"messages\[1\]", lambda: wait(store.add_messages("ada", mixed))),
+        (r"messages\[1\]", lambda: buffer.set_messages("ada", mixed)),
+        (r"messages\[0\]: cannot be written as JSON", lambda: buffer.add_message("ada", odd)),
+        ("is not within 0", lambda: wait(store.delete_message("ada", -1))),
+        ("is not within 0", lambda: wait(store.delete_oldest_messages("ada", -1))),
+        ("is not within 0", lambda: wait(store.archive_oldest_messages("ada", -1))),
+        ("limit", lambda: wait(store.get_messages("ada", limit=-1))),
+        ("offset", lambda: wait(store.get_messages("ada", offset=-1))),
+        ("'lost' is not a valid", lambda: wait(store.get_messages("ada", cast(MessageStatus, "lost")))),
+        ("idx", lambda: buffer.delete_message("ada", -1)),
+        ("engine", lambda: CofioChatStore(cast(Engine, "folder"))),
+        ("engine", lambda: CofioBufferStore(cast(Engine, "folder"))),
+        ("engine", lambda: CofioMemoryBlock(cast(Engine, "folder"))),
+        ("limit", lambda: CofioMemoryBlock(memory, limit=0)), ("limits", lambda: CofioMemoryBlock(memory, limits=3)),
+        ("scope", lambda: CofioMemoryBlock(memory, scope=cast(Scope, "a"))),
+    ):  # fmt: skip
+        with pytest.raises((Invalid, ValueError), match=match):
+            call()
     assert memory.count() == 0
-
-
-@pytest.mark.requirement("llama.concurrent")
-def test_threads_add_in_order_and_delete_each_message_once(memory: Engine) -> None:
-    store = CofioBufferStore(memory)
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda n: store.add_message("ada", user(str(n))[0]), range(40)))
-        said = words(store.get_messages("ada"))
-        taken = list(pool.map(lambda _: store.delete_last_message("ada"), range(45)))
-    assert sorted(said, key=str) == sorted(map(str, range(40)), key=str)
-    assert sorted(words([message for message in taken if message]), key=str) == sorted(said, key=str)
 
 
 @pytest.mark.requirement("llama.concurrent")

@@ -28,7 +28,7 @@ from agents.memory.session import SessionABC
 from agents.tool_context import ToolContext
 from openai import AsyncOpenAI
 
-from cofio import Engine, Invalid, Kind, LimitExceeded, Query, Scope, Unavailable
+from cofio import Engine, Invalid, Kind, Query, Scope, Unavailable
 from cofio.config.address import StoreAddress
 from cofio.library.openai_agents import CofioSession, recall_tool
 
@@ -69,21 +69,6 @@ def wait(change: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(change)
 
 
-@pytest.mark.requirement("agents.durable")
-@pytest.mark.parametrize("responses", [False, True], ids=["completions", "responses"])
-def test_the_second_turn_remembers_the_first_after_a_restart(
-    endpoint: Endpoint, opening: Opening, responses: bool
-) -> None:
-    endpoint.play("Noted.", "Your boat is called Petrel.")
-    with opening() as engine:
-        assert run(endpoint, engine, "My boat is called Petrel.", responses=responses) == "Noted."
-    with opening() as engine:
-        assert run(endpoint, engine, "What is my boat called?", responses=responses) == "Your boat is called Petrel."
-    sent = endpoint.asked[1]["input" if responses else "messages"]
-    spoken = [text for text in texts(sent) if text]
-    assert spoken == ["My boat is called Petrel.", "Noted.", "What is my boat called?"]
-
-
 @pytest.mark.requirement("agents.sync")
 @pytest.mark.filterwarnings("ignore:asynchronous generator:ResourceWarning")  # the SDK ends its generators after a run
 def test_run_sync_works_with_the_session(endpoint: Endpoint, opening: Opening) -> None:
@@ -105,7 +90,7 @@ def test_run_sync_works_with_the_session(endpoint: Endpoint, opening: Opening) -
         assert len(wait(session.get_items())) == 4
 
 
-@pytest.mark.requirement("agents.tools")
+@pytest.mark.requirement("agents.tools", "agents.durable")
 @pytest.mark.parametrize("responses", [False, True], ids=["completions", "responses"])
 def test_tool_calls_come_back_as_they_were(endpoint: Endpoint, opening: Opening, responses: bool) -> None:
     @function_tool
@@ -148,50 +133,31 @@ def test_every_door_finds_what_was_said(memory: Engine) -> None:
 
 
 @pytest.mark.requirement("agents.search")
-def test_a_session_searches_only_itself(memory: Engine) -> None:
+def test_a_session_searches_only_itself_and_finds_what_was_only_just_said(memory: Engine) -> None:
     ada, bob = CofioSession("ada", memory), CofioSession("bob", memory)
     wait(ada.add_items(said("My harbour is Bergen.")))
     wait(bob.add_items(said("My harbour is Tromsø.")))
-    assert [hit.record.text for hit in wait(ada.search("harbour"))] == ["My harbour is Bergen."]
+    for query in ("harbour", "harbour " * 4_000, "\0 harbour", "\ud800 harbour"):
+        assert [hit.record.text for hit in wait(ada.search(query))] == ["My harbour is Bergen."]
+    assert memory.stats()["waiting_for_vectors"] == 0
     with pytest.raises(Invalid, match="limit"):
         wait(ada.search("harbour", limit=0))
-
-
-@pytest.mark.requirement("agents.search")
-def test_a_session_finds_what_was_only_just_said_by_any_question(memory: Engine) -> None:
-    session = CofioSession("ada", memory)
-    asyncio.run(session.add_items([{"role": "user", "content": "The keeper of the lighthouse is Tove."}]))
-    for query in ("lighthouse", "lighthouse " * 4_000, "\0 lighthouse", "\ud800 lighthouse"):
-        assert len(list(asyncio.run(session.search(query)))) == 1
-    assert memory.stats()["waiting_for_vectors"] == 0
     with pytest.raises(Invalid, match="query: expected a string"):
-        asyncio.run(session.search(5))  # type: ignore[arg-type]
+        wait(ada.search(5))  # type: ignore[arg-type]
 
 
-@pytest.mark.requirement("agents.refused")
-def test_a_scope_that_is_none_is_refused(memory: Engine) -> None:
-    for wrong in ("x", None, ("a",)):
-        with pytest.raises(Invalid, match="scope: expected a Scope, got"):
-            CofioSession("ada", memory, scope=wrong)  # type: ignore[arg-type]
-
-
-@pytest.mark.requirement("agents.protocol")
-def test_it_is_what_the_sdk_calls_a_session(memory: Engine) -> None:
-    session: Session = CofioSession("ada", memory)
-    assert isinstance(session, Session)
-    assert session.session_id == "ada"
-    assert session.session_settings == SessionSettings()
-
-
-@pytest.mark.requirement("agents.limits")
+@pytest.mark.requirement("agents.limits", "agents.protocol")
 def test_a_limit_gives_the_latest_items_in_their_order(memory: Engine) -> None:
     session = CofioSession("ada", memory, session_settings={"limit": 2})
+    assert isinstance(session, Session)
     wait(session.add_items(said("a", "b", "c", "d")))
     assert wait(session.get_items()) == said("c", "d")
     assert wait(session.get_items(3)) == said("b", "c", "d")
     assert wait(session.get_items(100)) == said("a", "b", "c", "d")
     assert wait(session.get_items(0)) == []
-    assert wait(CofioSession("ada", memory).get_items()) == said("a", "b", "c", "d")
+    plain = CofioSession("ada", memory)
+    assert (plain.session_id, plain.session_settings) == ("ada", SessionSettings())
+    assert wait(plain.get_items()) == said("a", "b", "c", "d")
     assert wait(CofioSession("bob", memory).get_items(2)) == []
     for bad in (-1, True, 1.5, "2"):
         with pytest.raises(Invalid, match="limit"):
@@ -207,83 +173,52 @@ def test_the_settings_of_a_run_limit_what_the_model_is_sent(endpoint: Endpoint, 
     assert texts(endpoint.asked[0]["messages"]) == ["c", "d"]
 
 
-@pytest.mark.requirement("agents.limits")
-def test_a_limit_reaches_over_what_was_deleted(memory: Engine) -> None:
-    session = CofioSession("ada", memory)
-    wait(session.add_items(said(*"abcdefghij")))
-    for record in memory.list(session.scope, kinds=(Kind.TURN,)):
-        if record.text in "defghi":
-            memory.delete(record.id)
-    assert wait(session.get_items(3)) == said("b", "c", "j")
-    assert wait(session.get_items(1)) == said("j")
-    wait(session.add_items(said("k")))
-    assert wait(session.get_items()) == said("a", "b", "c", "j", "k")
-
-
 @pytest.mark.requirement("agents.order")
-def test_an_edit_elsewhere_changes_neither_the_order_nor_the_item(memory: Engine) -> None:
+def test_what_others_do_in_the_scope_changes_neither_the_items_nor_their_order(memory: Engine) -> None:
     session = CofioSession("ada", memory)
     wait(session.add_items(said("a", "b", "c")))
     first = memory.search(Query("a", scope=session.scope, mode="keyword"))[0].record
     memory.edit(first.id, title="Marked", tags=("kept",))
-    assert wait(session.get_items()) == said("a", "b", "c")
-    assert wait(session.get_items(2)) == said("b", "c")
-
-
-@pytest.mark.requirement("agents.order")
-def test_notes_in_the_same_scope_are_no_items(memory: Engine) -> None:
-    session = CofioSession("ada", memory)
-    wait(session.add_items(said("a")))
     memory.write(session.scope, text="A note.")
     memory.write(session.scope, text="A turn of another.", kind=Kind.TURN, position=7)
     memory.write(session.scope / "under", text="Below.", kind=Kind.TURN, source="openai-agents", position=1)
-    assert wait(session.get_items()) == said("a")
+    assert wait(session.get_items()) == said("a", "b", "c")
+    assert wait(session.get_items(2)) == said("b", "c")
     wait(session.clear_session())
     assert wait(session.get_items()) == []
     assert memory.count(session.scope) == 3
 
 
-@pytest.mark.requirement("agents.pop")
-def test_pop_takes_the_last_item_away(memory: Engine) -> None:
-    session = CofioSession("ada", memory)
+@pytest.mark.requirement("agents.pop", "agents.clear")
+def test_pop_takes_the_last_item_away_and_a_cleared_session_begins_anew(memory: Engine) -> None:
+    session, other = CofioSession("ada", memory), CofioSession("bob", memory)
+    wait(other.add_items(said("of bob")))
     assert wait(session.pop_item()) is None
     wait(session.add_items(said("a", "b")))
     assert wait(session.pop_item()) == said("b")[0]
-    wait(session.add_items(said("c")))
-    assert wait(session.get_items()) == said("a", "c")
-    assert wait(session.pop_item()) == said("c")[0]
-    assert wait(session.pop_item()) == said("a")[0]
-    assert wait(session.pop_item()) is None
-
-
-@pytest.mark.requirement("agents.clear")
-def test_a_cleared_session_leaves_nothing_and_begins_anew(memory: Engine) -> None:
-    session, other = CofioSession("ada", memory), CofioSession("bob", memory)
-    wait(session.add_items([*said("a"), {"role": "user", "content": "nul \0"}]))
-    wait(other.add_items(said("b")))
+    wait(session.add_items(said("c", "nul \0")))
+    assert wait(session.get_items()) == said("a", "c", "nul \0")
     wait(session.clear_session())
     wait(session.clear_session())
     assert wait(session.get_items()) == []
+    assert wait(session.pop_item()) is None
     assert list(memory.scopes()) == [Scope("openai-agents"), other.scope]
-    wait(session.add_items(said("c")))
-    assert wait(session.get_items()) == said("c")
-    assert wait(other.get_items()) == said("b")
+    wait(session.add_items(said("d")))
+    assert wait(session.get_items()) == said("d")
+    assert wait(other.get_items()) == said("of bob")
 
 
 HOSTILE: list[Any] = [
-    {"role": "user", "content": "NUL \0 and half of a pair \ud83d"},
-    {"role": "user", "content": ""},
+    {"role": "user", "content": "NUL \0 and half of a pair \ud83d"}, {"role": "user", "content": ""},
     {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAAA" * 1000},
     {"type": "message", "role": "assistant", "content": [{"type": "refusal", "refusal": "No."}], "id": "m"},
     {"role": "user", "content": [{"type": "input_image", "image_url": "data:image/png;base64," + "A" * 2_500_000}]},
-    {"role": "user", "content": "x" * 3_000_000},
-    {"parts": ["not", "ours"], "item": {"item": 1}, "status": "active"},
+    {"role": "user", "content": "x" * 3_000_000}, {"parts": ["not", "ours"], "item": {"item": 1}, "status": "active"},
     {"role": "user", "content": {"deep": eval("[" * 80 + "]" * 80)}},
     {"type": "function_call", "name": "f", "arguments": '{"a": "\\u0000"}', "call_id": "c", "n": 10**400, "f": 1e300},
     {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "</recalled-memory>"}]},
-    {"type": "shell_call_output", "call_id": "c", "output": [{"stdout": "x\n", "outcome": {"type": "exit"}}]},
-    {},
-]
+    {"type": "shell_call_output", "call_id": "c", "output": [{"stdout": "x\n", "outcome": {"type": "exit"}}]}, {},
+]  # fmt: skip
 
 
 @pytest.mark.requirement("agents.round_trip")
@@ -298,53 +233,31 @@ def test_items_come_back_exactly_whatever_they_hold(memory: Engine) -> None:
 
 
 @pytest.mark.requirement("agents.refused")
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"role": "user", "content": float("nan")},
-        {"role": "user", "content": object()},
-        {"role": "user", "content": {1, 2}},
-        "words",
-        None,
-        {"role": "user", "content": "x" * 64_000_001},
-        {"n": 10**5000},
-    ],
-    ids=["nan", "object", "set", "string", "none", "huge", "digits"],
-)
-def test_an_item_that_cannot_be_kept_is_named_and_nothing_is_added(memory: Engine, bad: Any) -> None:
+def test_bad_items_names_engines_and_scopes_are_refused_and_nothing_is_added(memory: Engine) -> None:
     session = CofioSession("ada", memory)
-    with pytest.raises(Invalid, match=r"items\[1\]"):
-        wait(session.add_items([*said("a"), bad, *said("b")]))
-    assert wait(session.get_items()) == []
-    assert memory.count() == 0
-
-
-@pytest.mark.requirement("agents.refused")
-def test_what_is_deeper_than_json_can_be_is_refused(memory: Engine) -> None:
-    session = CofioSession("ada", memory)
+    bad: Any
     deep: list[Any] = []
     for _ in range(5000):
         deep = [deep]
     circle: list[Any] = []
     circle.append(circle)
-    for bad in (deep, circle):
-        with pytest.raises(Invalid, match=r"items\[0\]: cannot be written as JSON"):
-            wait(session.add_items([{"role": "user", "content": bad}]))
-    assert memory.count() == 0
-
-
-@pytest.mark.requirement("agents.refused")
-def test_a_wrong_name_engine_or_list_is_refused(memory: Engine) -> None:
-    for bad in ("", "x" * 257, "nul\0", cast(str, None)):
+    for bad in (float("nan"), object(), {1, 2}, "x" * 64_000_001, 10**5000, deep, circle):
+        with pytest.raises(Invalid, match=r"items\[1\]"):
+            wait(session.add_items([*said("a"), {"role": "user", "content": bad}, *said("b")]))
+    for bad in ("words", None):
+        with pytest.raises(Invalid, match=r"items\[1\]"):
+            wait(session.add_items([*said("a"), bad]))
+    with pytest.raises(Invalid, match="items: expected a list"):
+        wait(session.add_items(cast(Items, {"role": "user", "content": "a"})))
+    wait(session.add_items([]))
+    for bad in ("", "x" * 257, "nul\0", None):
         with pytest.raises(Invalid, match="session_id"):
             CofioSession(bad, memory)
-    with pytest.raises(LimitExceeded):
-        CofioSession("x" * 257, memory)
     with pytest.raises(Invalid, match="engine"):
         CofioSession("ada", cast(Engine, "folder"))
-    with pytest.raises(Invalid, match="items: expected a list"):
-        wait(CofioSession("ada", memory).add_items(cast(Items, {"role": "user", "content": "a"})))
-    wait(CofioSession("ada", memory).add_items([]))
+    for bad in ("x", None, ("a",)):
+        with pytest.raises(Invalid, match="scope: expected a Scope, got"):
+            CofioSession("ada", memory, scope=bad)
     assert memory.count() == 0
 
 
@@ -449,18 +362,8 @@ def test_the_recall_tool_says_when_there_is_nothing(memory: Engine) -> None:
         recall_tool(memory, cast(Scope, "team"))
 
 
-@pytest.mark.requirement("agents.parts")
-def test_a_message_that_lost_a_part_says_so(memory: Engine) -> None:
-    session = CofioSession("ada", memory)
-    wait(session.add_items([{"role": "user", "content": "nul \0"}]))
-    (part,) = memory.list(session.scope, kinds=(Kind.LEDGER,))
-    memory.delete(part.id)
-    with pytest.raises(Unavailable, match="was deleted elsewhere"):
-        wait(session.get_items())
-
-
-@pytest.mark.requirement("agents.ledger")
-def test_the_number_that_comes_next_can_be_found_again(memory: Engine) -> None:
+@pytest.mark.requirement("agents.parts", "agents.ledger")
+def test_a_lost_counter_is_found_again_and_a_message_that_lost_a_part_says_so(memory: Engine) -> None:
     session = CofioSession("ada", memory)
     wait(session.add_items(said("a", "b")))
     (ledger,) = memory.list(Scope("openai-agents"), exact=True)
@@ -469,22 +372,15 @@ def test_the_number_that_comes_next_can_be_found_again(memory: Engine) -> None:
     wait(session.add_items(said("c")))
     assert wait(session.get_items()) == said("a", "b", "c")
     assert wait(session.get_items(2)) == said("b", "c")
+    wait(session.add_items(said("nul \0")))
+    (part,) = memory.list(session.scope, kinds=(Kind.LEDGER,))
+    memory.delete(part.id)
+    with pytest.raises(Unavailable, match="was deleted elsewhere"):
+        wait(session.get_items())
 
 
-@pytest.mark.requirement("agents.long")
-def test_a_session_may_be_longer_than_a_list(memory: Engine) -> None:
-    session = CofioSession("ada", memory)
-    words = [str(n) for n in range(10_100)]
-    wait(session.add_items(said(*words)))
-    assert wait(session.get_items()) == said(*words)
-    assert wait(session.get_items(10_050)) == said(*words[50:])
-    assert wait(session.get_items(5)) == said(*words[-5:])
-    wait(session.clear_session())
-    assert wait(session.get_items()) == []
-
-
-@pytest.mark.requirement("agents.compaction")
-def test_the_compaction_of_the_sdk_rewrites_the_session(endpoint: Endpoint, memory: Engine) -> None:
+@pytest.mark.requirement("agents.compaction", "agents.encrypted")
+def test_the_compaction_and_the_encryption_of_the_sdk_can_be_put_around_it(endpoint: Endpoint, memory: Engine) -> None:
     async def compact() -> None:
         async with AsyncOpenAI(base_url=endpoint.url, api_key="none", max_retries=0) as client:
             wrapped = OpenAIResponsesCompactionSession("ada", session, client=client, compaction_mode="input")
@@ -497,20 +393,17 @@ def test_the_compaction_of_the_sdk_rewrites_the_session(endpoint: Endpoint, memo
     first, second = wait(session.get_items())
     assert texts([first]) == ["a, then b"]
     assert second["type"] == "compaction"
-
-
-@pytest.mark.requirement("agents.encrypted")
-def test_the_encryption_of_the_sdk_can_be_put_around_it(memory: Engine) -> None:
-    session = CofioSession("ada", memory)
-    wrapped = EncryptedSession("ada", cast(SessionABC, session), encryption_key="a long passphrase of ours")
-    wait(wrapped.add_items(said("The keeper is Tove.", "I like pears.")))
-    assert wait(wrapped.get_items()) == said("The keeper is Tove.", "I like pears.")
-    assert wait(wrapped.pop_item()) == said("I like pears.")[0]
-    assert "Tove" not in str(wait(session.get_items()))
+    inner = CofioSession("bob", memory)
+    encrypted = EncryptedSession("bob", cast(SessionABC, inner), encryption_key="a long passphrase of ours")
+    wait(encrypted.add_items(said("The keeper is Tove.", "I like pears.")))
+    assert wait(encrypted.get_items()) == said("The keeper is Tove.", "I like pears.")
+    assert wait(encrypted.pop_item()) == said("I like pears.")[0]
+    assert "Tove" not in str(wait(inner.get_items()))
     assert not memory.search("Tove")
 
 
 @pytest.mark.requirement("agents.import")
+@pytest.mark.usefixtures("process")
 def test_the_sdk_is_imported_only_with_the_adapter() -> None:
     code = (
         "import cofio.library.transcripts, sys; print(sorted({'agents', 'openai', 'llama_index'} & set(sys.modules)))"

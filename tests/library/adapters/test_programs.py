@@ -14,6 +14,8 @@ from cofio import Engine, Scope
 
 from .endpoint import Call, Endpoint, texts
 
+pytestmark = pytest.mark.usefixtures("process")
+
 PAGE = (Path(__file__).parents[3] / "docs" / "adapters.md").read_text()
 
 

@@ -49,7 +49,7 @@ def said(item: dict[str, Any]) -> Entry:
 
 
 @pytest.mark.requirement("transcripts.model")
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(steps=STEPS)
 def test_a_transcript_is_a_list(steps: list[tuple[str, int]]) -> None:
     with TemporaryDirectory() as folder, opened(folder) as engine:
@@ -82,7 +82,7 @@ def test_a_transcript_is_a_list(steps: list[tuple[str, int]]) -> None:
 
 
 @pytest.mark.requirement("transcripts.exact")
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(items=st.lists(st.dictionaries(st.text(), JSON, max_size=3), max_size=4))
 def test_any_json_comes_back_exactly(items: list[dict[str, Any]]) -> None:
     with TemporaryDirectory() as folder, opened(folder) as engine:
@@ -145,12 +145,15 @@ def test_who_clears_and_who_adds_leave_whole_messages(memory: Engine) -> None:
     assert memory.count() == 0
 
 
-@pytest.mark.requirement("transcripts.long")
+@pytest.mark.requirement("transcripts.long", "agents.long")
 def test_marks_count_in_a_transcript_that_is_longer_than_a_list(memory: Engine) -> None:
     kept = transcript(memory)
     kept.append([said({"n": n})._replace(annotations={"old": n < 10_020}) for n in range(10_030)])
     assert kept.items(None, {"old": True}) == [{"n": n} for n in range(10_020)]
     assert kept.items(None, {"old": False}) == [{"n": n} for n in range(10_020, 10_030)]
+    assert kept.items(10_010) == [{"n": n} for n in range(20, 10_030)]
+    kept.clear()
+    assert kept.items() == []
 
 
 @pytest.mark.requirement("transcripts.text")

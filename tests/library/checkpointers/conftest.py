@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
@@ -23,15 +23,10 @@ Make = Callable[..., BaseCheckpointer]
 
 PROVIDERS = ("memory", "file", "sqlite", "redis", "redis-backend", "postgresql", "s3", "http")
 ABSENT: dict[str, set[str]] = {
-    "memory": {"ttl"},
-    "file": {"ttl"},
-    "sqlite": set(),
-    "redis": set(),
-    "redis-backend": set(),
-    "postgresql": set(),
+    "memory": {"ttl"}, "file": {"ttl"}, "sqlite": set(), "redis": set(), "redis-backend": set(), "postgresql": set(),
     "s3": {"search", "ttl"},
     "http": {"search", "metadata_query", "vacuum", "ttl", "list_threads", "list_with_metadata"},
-}
+}  # fmt: skip
 """What each of them has not."""
 BUCKET = "checkpoints"
 KEYS: dict[str, Any] = {"region_name": "us-east-1", "aws_access_key_id": "nobody", "aws_secret_access_key": "nothing"}
@@ -76,6 +71,13 @@ def provider(request: pytest.FixtureRequest) -> str:
 def make(provider: str, tmp_path: Path, address: Callable[[str], str]) -> Make:
     """Makes checkpointers of the provider."""
     return maker(provider, tmp_path, address)
+
+
+@pytest.fixture
+async def checkpointer(make: Make) -> AsyncIterator[BaseCheckpointer]:
+    """A checkpointer of the provider."""
+    async with make() as opened:
+        yield opened
 
 
 @pytest.fixture

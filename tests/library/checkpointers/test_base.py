@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from typing import Any
@@ -11,6 +10,8 @@ import pytest
 
 from cofio.library.checkpointer import BaseCheckpointer, CheckpointerCapabilities
 from cofio.library.state import AgentState
+
+pytestmark = pytest.mark.anyio
 
 
 class Least(BaseCheckpointer):
@@ -57,17 +58,13 @@ def calls(checkpointer: BaseCheckpointer) -> dict[str, tuple[str, Callable[[], A
     }
 
 
-@pytest.mark.requirement("checkpointers.flags")
-def test_every_capability_is_off_until_it_is_claimed() -> None:
-    assert asdict(CheckpointerCapabilities()) == {
-        "search": False, "metadata_query": False, "vacuum": False, "branching": False, "ttl": False,
-        "list_threads": False, "list_with_metadata": False, "persistent_checkpoint_ids": False,
-    }  # fmt: skip
+@pytest.mark.requirement("checkpointers.flags", "checkpointers.abstract")
+def test_three_methods_must_be_written_and_every_capability_is_off_until_it_is_claimed() -> None:
+    assert asdict(CheckpointerCapabilities()) == dict.fromkeys(
+        ["search", "metadata_query", "vacuum", "branching", "ttl", "list_threads", "list_with_metadata",
+         "persistent_checkpoint_ids"], False,
+    )  # fmt: skip
     assert Least().capabilities == CheckpointerCapabilities()
-
-
-@pytest.mark.requirement("checkpointers.abstract")
-def test_saving_loading_and_listing_must_be_written() -> None:
     with pytest.raises(TypeError, match="abstract"):
         BaseCheckpointer()  # type: ignore[abstract]  # which is what the test is about
     assert BaseCheckpointer.__abstractmethods__ == {"save", "load", "list_checkpoints"}
@@ -75,40 +72,28 @@ def test_saving_loading_and_listing_must_be_written() -> None:
 
 @pytest.mark.requirement("checkpointers.gate")
 @pytest.mark.parametrize("method", [*calls(Least())])
-def test_a_method_without_its_capability_says_which_one_it_is(method: str) -> None:
+async def test_a_method_without_its_capability_says_which_one_it_is(method: str) -> None:
     capability, call = calls(Least())[method]
     with pytest.raises(NotImplementedError) as told:
-        asyncio.run(_awaited(call))
+        await call()
     assert str(told.value) == (
         f"Least does not support '{capability}'. "
         f"Check capabilities before calling: checkpointer.capabilities.{capability}"
     )
-
-
-@pytest.mark.requirement("checkpointers.gate")
-@pytest.mark.parametrize("method", [*calls(Least())])
-def test_a_method_that_is_claimed_and_not_written_says_so(method: str) -> None:
     with pytest.raises(NotImplementedError, match=f"^{method} not implemented$"):
-        asyncio.run(_awaited(calls(Boastful())[method][1]))
+        await calls(Boastful())[method][1]()
 
 
 @pytest.mark.requirement("checkpointers.defaults")
-def test_what_need_not_be_written_has_a_default() -> None:
-    async def test() -> None:
-        async with Least() as checkpointer:
-            assert await checkpointer.exists("t") is False
-            assert await checkpointer.exists("t", "one") is False
-            await checkpointer.save(AgentState(), "t")
-            assert await checkpointer.exists("t") is True
-            assert await checkpointer.exists("t", "one") is True
-            assert await checkpointer.exists("t", "two") is False
-            with pytest.raises(NotImplementedError, match=r"^delete not implemented for this backend$"):
-                await checkpointer.delete("t")
-            await checkpointer.close()
-            assert repr(checkpointer) == "Least()"
-
-    asyncio.run(test())
-
-
-async def _awaited(call: Callable[[], Awaitable[object]]) -> object:
-    return await call()
+async def test_what_need_not_be_written_has_a_default() -> None:
+    async with Least() as checkpointer:
+        assert await checkpointer.exists("t") is False
+        assert await checkpointer.exists("t", "one") is False
+        await checkpointer.save(AgentState(), "t")
+        assert await checkpointer.exists("t") is True
+        assert await checkpointer.exists("t", "one") is True
+        assert await checkpointer.exists("t", "two") is False
+        with pytest.raises(NotImplementedError, match=r"^delete not implemented for this backend$"):
+            await checkpointer.delete("t")
+        await checkpointer.close()
+        assert repr(checkpointer) == "Least()"

@@ -8,7 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.waiting import join
 
@@ -18,6 +18,8 @@ from cofio.library.providers.memory import MemoryCheckpointer
 
 from ...conftest import Clock
 from .test_contract import said
+
+pytestmark = pytest.mark.anyio
 
 THREADS = st.sampled_from(["t", "T", "a/b", "../t"])
 IDS = st.sampled_from(["1", "2", "é", "E\u0301", ".", "x" * 300])
@@ -29,24 +31,21 @@ STEPS = st.one_of(
 
 
 @pytest.mark.requirement("memory.extras")
-def test_memory_counts_lists_and_clears() -> None:
-    async def test() -> None:
-        checkpointer = MemoryCheckpointer()
-        for name in ("a", "b", "a"):
-            await checkpointer.save(said("x"), name)
-        assert checkpointer.get_thread_ids() == ["a", "b"]
-        assert checkpointer.get_checkpoint_count() == 3
-        assert checkpointer.get_checkpoint_count("a") == 2
-        assert checkpointer.get_checkpoint_count("nope") == 0
-        assert repr(checkpointer) == "MemoryCheckpointer(threads=2, checkpoints=3)"
-        (one,) = await checkpointer.list_checkpoints("b")
-        await checkpointer.delete("b", one)
-        assert checkpointer.get_thread_ids() == ["a"]
-        checkpointer.clear()
-        assert checkpointer.get_checkpoint_count() == 0
-        assert await checkpointer.load("a") is None
-
-    asyncio.run(test())
+async def test_memory_counts_lists_and_clears() -> None:
+    checkpointer = MemoryCheckpointer()
+    for name in ("a", "b", "a"):
+        await checkpointer.save(said("x"), name)
+    assert checkpointer.get_thread_ids() == ["a", "b"]
+    assert checkpointer.get_checkpoint_count() == 3
+    assert checkpointer.get_checkpoint_count("a") == 2
+    assert checkpointer.get_checkpoint_count("nope") == 0
+    assert repr(checkpointer) == "MemoryCheckpointer(threads=2, checkpoints=3)"
+    (one,) = await checkpointer.list_checkpoints("b")
+    await checkpointer.delete("b", one)
+    assert checkpointer.get_thread_ids() == ["a"]
+    checkpointer.clear()
+    assert checkpointer.get_checkpoint_count() == 0
+    assert await checkpointer.load("a") is None
 
 
 @pytest.mark.requirement("checkpointers.concurrent")
@@ -71,85 +70,57 @@ def test_event_loops_in_several_threads_can_share_one() -> None:
 
 @pytest.mark.requirement("checkpointers.vacuum")
 @pytest.mark.parametrize("kind", ["memory", "file"])
-def test_vacuum_keeps_what_was_saved_again_since(kind: str, tmp_path: Path) -> None:
+async def test_vacuum_keeps_what_was_saved_again_since(kind: str, tmp_path: Path) -> None:
     clock = Clock()
     checkpointer: BaseCheckpointer
     checkpointer = MemoryCheckpointer(clock=clock) if kind == "memory" else FileCheckpointer(tmp_path, clock=clock)
-
-    async def test() -> None:
-        for name in ("old", "again"):
-            await checkpointer.save(said("x"), "t", name)
-        clock.advance(30 * 86_400)
-        await checkpointer.save(said("x"), "t", "again")
-        assert await checkpointer.vacuum(30) == 0
-        clock.advance(1)
-        assert await checkpointer.vacuum(10**9) == 0
-        assert await checkpointer.vacuum() == 1
-        assert await checkpointer.list_checkpoints("t") == ["again"]
-
-    asyncio.run(test())
-
-
-class Model:
-    """What a checkpointer should hold: for each thread its ids, oldest first, with the number of the step."""
-
-    def __init__(self, *checkpointers: BaseCheckpointer) -> None:
-        self.threads: dict[str, dict[str, int]] = {}
-        self.checkpointers = checkpointers
-
-    async def save(self, thread: str, name: str, number: int) -> None:
-        """Save a state with a number in it."""
-        kept = self.threads.setdefault(thread, {})
-        kept.pop(name, None)
-        kept[name] = number
-        for each in self.checkpointers:
-            await each.save(said(iteration=number), thread, name)
-
-    async def delete(self, thread: str, name: str | None) -> None:
-        """Delete a checkpoint, or a thread."""
-        kept = self.threads.get(thread, {})
-        there = bool(kept) if name is None else name in kept
-        self.threads[thread] = {each: number for each, number in kept.items() if name not in (None, each)}
-        for each in self.checkpointers:
-            assert await each.delete(thread, name) is there
-
-    async def copy(self, thread: str, target: str) -> None:
-        """Copy a thread, where there is room."""
-        if not self.threads.get(target):
-            self.threads[target] = dict(self.threads.get(thread, {}))
-            for each in self.checkpointers:
-                assert await each.copy_thread(thread, target) is bool(self.threads[target])
-
-    async def check(self, checkpointer: BaseCheckpointer) -> None:
-        """Compare all that there is."""
-        for thread, kept in self.threads.items():
-            newest = [*reversed(kept)]
-            assert await checkpointer.list_checkpoints(thread, limit=100) == newest
-            assert await checkpointer.exists(thread) == bool(kept)
-            latest = await checkpointer.load(thread)
-            assert (None if latest is None else latest.iteration) == (kept[newest[0]] if kept else None)
-            for name, number in kept.items():
-                loaded = await checkpointer.load(thread, name)
-                assert loaded is not None
-                assert loaded.iteration == number
-        assert set(await checkpointer.list_threads()) == {thread for thread, kept in self.threads.items() if kept}
+    for name in ("old", "again"):
+        await checkpointer.save(said("x"), "t", name)
+    clock.advance(30 * 86_400)
+    await checkpointer.save(said("x"), "t", "again")
+    assert await checkpointer.vacuum(30) == 0
+    clock.advance(1)
+    assert await checkpointer.vacuum(10**9) == 0
+    assert await checkpointer.vacuum() == 1
+    assert await checkpointer.list_checkpoints("t") == ["again"]
 
 
 @pytest.mark.requirement("checkpointers.model")
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(st.lists(STEPS, max_size=20))
 def test_any_sequence_of_saves_deletes_and_copies_equals_a_dict(steps: list[tuple[str, str, str | None]]) -> None:
     async def test(folder: str) -> None:
-        model = Model(MemoryCheckpointer(), FileCheckpointer(folder, pretty=False))
+        checkpointers: tuple[BaseCheckpointer, ...] = MemoryCheckpointer(), FileCheckpointer(folder, pretty=False)
+        threads: dict[str, dict[str, int]] = {}  # for each its ids, oldest first, with the number of the step
         for number, (verb, thread, other) in enumerate(steps):
+            kept = threads.setdefault(thread, {})
+            there = bool(kept) if other is None else other in kept
             if verb == "delete":
-                await model.delete(thread, other)
+                threads[thread] = {each: n for each, n in kept.items() if other not in (None, each)}
             elif verb == "save":
-                await model.save(thread, str(other), number)
+                kept.pop(str(other), None)
+                kept[str(other)] = number
+            elif threads.get(str(other)):
+                continue  # there is no room for a copy
             else:
-                await model.copy(thread, str(other))
-        for each in model.checkpointers:
-            await model.check(each)
+                threads[str(other)] = dict(kept)
+            for each in checkpointers:
+                if verb == "delete":
+                    assert await each.delete(thread, other) is there
+                elif verb == "save":
+                    await each.save(said(iteration=number), thread, other)
+                else:
+                    assert await each.copy_thread(thread, str(other)) is bool(kept)
+        for each in checkpointers:
+            for thread, kept in threads.items():
+                newest = [*reversed(kept)]
+                assert await each.list_checkpoints(thread, limit=100) == newest
+                assert await each.exists(thread) == bool(kept)
+                for name in ("", *newest) if newest else ():
+                    loaded = await each.load(thread, name or None)
+                    assert loaded is not None
+                    assert loaded.iteration == kept[name or newest[0]]
+            assert set(await each.list_threads()) == {thread for thread, kept in threads.items() if kept}
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(test(folder))

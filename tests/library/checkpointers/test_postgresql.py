@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import traceback
 from collections.abc import Callable
 from datetime import datetime
@@ -24,6 +23,8 @@ from ..conftest import QUIET
 from .conftest import Make
 from .test_contract import said
 
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("process")]
+
 
 @pytest.fixture
 def server(address: Callable[[str], str]) -> str:
@@ -31,15 +32,10 @@ def server(address: Callable[[str], str]) -> str:
     return address("postgresql")
 
 
-def own() -> str:
-    """A name for a table that nobody uses."""
-    return "own" + uuid4().hex
-
-
 @pytest.mark.requirement("postgresql.strings")
-def test_it_is_reached_by_url_by_connection_string_by_name_and_by_keywords(server: str) -> None:
+async def test_it_is_reached_by_url_by_connection_string_by_name_and_by_keywords(server: str) -> None:
     parts = urlsplit(server)
-    same: dict[str, Any] = {"table_name": own(), "settings": QUIET}
+    same: dict[str, Any] = {"table_name": "own" + uuid4().hex, "settings": QUIET}
     keywords: dict[str, Any] = {"host": parts.hostname, "port": parts.port, "user": "postgres", "schema": "library"}
     plain = f"host={parts.hostname} port={parts.port} user=postgres dbname=postgres"
     ways = [
@@ -51,123 +47,94 @@ def test_it_is_reached_by_url_by_connection_string_by_name_and_by_keywords(serve
         get_checkpointer("postgresql", dsn=f"{server}?schema=library&connect_timeout=5", **same),
         get_checkpointer("postgresql", dsn=f"{server}?schema=library", schema="library", sslmode="disable", **same),
     ]
-
-    async def test() -> None:
-        for number, checkpointer in enumerate(ways):
-            async with checkpointer:
-                await checkpointer.save(said("x"), "t", f"{number}")
-                assert len(await checkpointer.list_checkpoints("t")) == number + 1
-
-    asyncio.run(test())
+    for number, checkpointer in enumerate(ways):
+        async with checkpointer:
+            await checkpointer.save(said("x"), "t", f"{number}")
+            assert len(await checkpointer.list_checkpoints("t")) == number + 1
 
 
 @pytest.mark.requirement("postgresql.engine")
-def test_it_is_the_memory_that_every_other_door_opens(server: str) -> None:
+async def test_it_is_the_memory_that_every_other_door_opens(server: str) -> None:
     url, thread = f"{server}?schema=library", uuid4().hex
-
-    async def test() -> None:
-        async with PostgreSQLBackend(dsn=url, settings=QUIET) as backend:
-            await backend.save(said("hello"), thread, "c", {"a": 1})
-            await backend.put(("people",), thread, {"name": "Ada"})
-            with Engine.open(url, settings=QUIET) as engine:
-                assert await CofioCheckpointer(engine).get_metadata(thread) == {"a": 1}
-                await CofioCheckpointer(engine).save(said("hello", "again"), thread, "d")
-                assert [hit.record.key for hit in engine.search(thread)] == [thread]
-            assert await backend.list_checkpoints(thread) == ["d", "c"]
-            await backend.delete(("people",), thread)
-
-    asyncio.run(test())
+    async with PostgreSQLBackend(dsn=url, settings=QUIET) as backend:
+        await backend.save(said("hello"), thread, "c", {"a": 1})
+        await backend.put(("people",), thread, {"name": "Ada"})
+        with Engine.open(url, settings=QUIET) as engine:
+            assert await CofioCheckpointer(engine).get_metadata(thread) == {"a": 1}
+            await CofioCheckpointer(engine).save(said("hello", "again"), thread, "d")
+            assert [hit.record.key for hit in engine.search(thread)] == [thread]
+        assert await backend.list_checkpoints(thread) == ["d", "c"]
+        await backend.delete(("people",), thread)
 
 
-@pytest.mark.requirement("postgresql.identifiers")
-@pytest.mark.parametrize(
-    "name", ["", "1a", "a-b", 'a"b', "a.b", "a b", "x" * 64, "a;DROP TABLE t", "ä", None, 7, "a\n"]
-)
-def test_names_that_are_no_identifiers_are_refused(name: Any) -> None:
-    for field in ("table_name", "schema_name", "schema"):
-        if (field, name) != ("schema", None):
-            with pytest.raises(ValueError, match=f"^Invalid {field}: "):
-                PostgreSQLBackend(**{field: name})
+@pytest.mark.requirement("postgresql.identifiers", "checkpointers.bad-input")
+def test_names_that_are_no_identifiers_and_options_that_no_connection_has_are_refused() -> None:
+    name: Any
+    for name in ("", "1a", "a-b", 'a"b', "a.b", "a b", "x" * 64, "a;DROP TABLE t", "ä", None, 7, "a\n"):
+        for field in ("table_name", "schema_name", "schema"):
+            if (field, name) != ("schema", None):
+                with pytest.raises(ValueError, match=f"^Invalid {field}: "):
+                    PostgreSQLBackend(**{field: name})
+    with pytest.raises(Invalid, match=r"^options: .*\(dbname, host, max_pool_size, port, user\)"):
+        PostgreSQLBackend(max_pool_size=10)
+    with pytest.raises(Invalid, match=r"^options: "):
+        PostgreSQLBackend(port="none")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="the dsn names another"):
+        PostgreSQLBackend(dsn="postgresql://h/db?schema=one", schema="other")
 
 
 @pytest.mark.requirement("postgresql.ttl")
-def test_what_has_a_time_to_live_is_gone_after_it(
+async def test_what_has_a_time_to_live_is_gone_after_it(
     server: str, clock: Callable[[], datetime], advance: Callable[[float], None]
 ) -> None:
-    async def test() -> None:
-        keywords: dict[str, Any] = {"schema": "library_ttl", "settings": QUIET, "clock": clock}
-        async with PostgreSQLBackend(dsn=server, ttl_seconds=1000, **keywords) as mortal:
-            await mortal.save(said("word a"), "t", "a")
-            await mortal.put(("ttl",), "k", 1)
-            await mortal.put(("ttl",), "longer", 1, ttl=2000)
-            advance(1001)
-            assert await mortal.list_checkpoints("t") == []
-            assert await mortal.load("t", "a") is None
-            assert await mortal.list_keys(("ttl",)) == ["longer"]
-
-    asyncio.run(test())
+    keywords: dict[str, Any] = {"schema": "library_ttl", "settings": QUIET, "clock": clock}
+    async with PostgreSQLBackend(dsn=server, ttl_seconds=1000, **keywords) as mortal:
+        await mortal.save(said("word a"), "t", "a")
+        await mortal.put(("ttl",), "k", 1)
+        await mortal.put(("ttl",), "longer", 1, ttl=2000)
+        advance(1001)
+        assert await mortal.list_checkpoints("t") == []
+        assert await mortal.load("t", "a") is None
+        assert await mortal.list_keys(("ttl",)) == ["longer"]
     with pytest.raises(Invalid, match="ttl_seconds"):
         PostgreSQLBackend(ttl_seconds=0)
 
 
-@pytest.mark.requirement("postgresql.exact")
-def test_text_and_numbers_come_back_exactly(make_of: Callable[[str], Make]) -> None:
+@pytest.mark.requirement("postgresql.exact", "postgresql.connection")
+async def test_text_and_numbers_come_back_exactly_and_a_lost_connection_is_made_again(
+    make_of: Callable[[str], Make], server: str
+) -> None:
     state = said("NUL \0 and \u2028", metadata={"big": 10**40, "float": 1e300, "minus": -0.0, "z": 1, "a": [1.0]})
-
-    async def test() -> None:
-        async with make_of("postgresql")() as checkpointer:
-            given = {"z": 1.0, "a": 1e300, "minus": -0.0}
-            await checkpointer.save(state, "t", "c", given)
-            loaded = await checkpointer.load("t")
-            assert loaded == state
-            assert loaded is not None
-            assert repr(loaded.metadata) == repr(state.metadata)
-            assert repr(await checkpointer.get_metadata("t")) == repr(given)
-
-    asyncio.run(test())
-
-
-@pytest.mark.requirement("postgresql.connection")
-def test_a_connection_that_was_lost_is_made_again(make_of: Callable[[str], Make], server: str) -> None:
-    async def test() -> None:
-        async with make_of("postgresql")() as checkpointer:
-            await checkpointer.save(said("x"), "t", "a")
-            with psycopg.connect(server) as connection:
-                connection.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                    " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
-                )
-            await checkpointer.save(said("x"), "t", "b")
-            assert await checkpointer.list_checkpoints("t") == ["b", "a"]
-
-    asyncio.run(test())
+    given = {"z": 1.0, "a": 1e300, "minus": -0.0}
+    async with make_of("postgresql")() as checkpointer:
+        await checkpointer.save(state, "t", "a", given)
+        with psycopg.connect(server) as connection:
+            connection.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            )
+        loaded = await checkpointer.load("t")
+        assert loaded == state
+        assert loaded is not None
+        assert repr(loaded.metadata) == repr(state.metadata)
+        assert repr(await checkpointer.get_metadata("t")) == repr(given)
+        await checkpointer.save(said("x"), "t", "b")
+        assert await checkpointer.list_checkpoints("t") == ["b", "a"]
 
 
 @pytest.mark.requirement("postgresql.down")
-def test_a_server_that_is_not_there_is_an_error_and_not_an_empty_one() -> None:
-    async def test() -> None:
-        async with PostgreSQLBackend("127.0.0.1", servers.free_port(), password="sesame") as backend:
+async def test_a_server_that_is_away_or_refuses_is_an_error_that_shows_no_password(server: str) -> None:
+    place = urlsplit(server).netloc.rpartition("@")[2]
+    for backend, match in (
+        (PostgreSQLBackend("127.0.0.1", servers.free_port(), password="sesame"), "refused"),
+        (PostgreSQLBackend(dsn=f"postgresql://nobody:sesame@{place}/postgres"), "does not exist"),
+        (PostgreSQLBackend(dsn=f"postgresql://postgres:sesame@{place}/absent"), "does not exist"),
+    ):
+        async with backend:
             for call in (backend.load("t"), backend.put(("a",), "k", 1), backend.list_checkpoints("t")):
-                with pytest.raises(Unavailable, match="refused") as told:
+                with pytest.raises(Unavailable, match=match) as told:
                     await call
                 assert "sesame" not in "".join(traceback.format_exception(told.value)) + repr(backend)
-
-    asyncio.run(test())
-
-
-@pytest.mark.requirement("postgresql.down")
-@pytest.mark.parametrize("who", ["nobody:sesame@{}/postgres", "postgres:sesame@{}/absent"])
-def test_a_server_that_refuses_says_why(server: str, who: str) -> None:
-    parts = urlsplit(server)
-
-    async def test() -> None:
-        dsn = "postgresql://" + who.format(f"{parts.hostname}:{parts.port}")
-        async with PostgreSQLBackend(dsn=dsn) as backend:
-            with pytest.raises(Unavailable, match="does not exist") as told:
-                await backend.load("t")
-            assert "sesame" not in "".join(traceback.format_exception(told.value))
-
-    asyncio.run(test())
 
 
 @pytest.mark.requirement("postgresql.secrets")
@@ -179,16 +146,6 @@ def test_a_connection_string_that_is_none_is_refused_and_not_shown(dsn: Any) -> 
         PostgreSQLBackend(dsn=dsn)
     assert "sesame" not in str(told.value)
     assert told.value.__suppress_context__ or told.value.__context__ is None
-
-
-@pytest.mark.requirement("checkpointers.bad-input")
-def test_options_that_no_connection_has_are_refused() -> None:
-    with pytest.raises(Invalid, match=r"^options: .*\(dbname, host, max_pool_size, port, user\)"):
-        PostgreSQLBackend(max_pool_size=10)
-    with pytest.raises(Invalid, match=r"^options: "):
-        PostgreSQLBackend(port="none")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="the dsn names another"):
-        PostgreSQLBackend(dsn="postgresql://h/db?schema=one", schema="other")
 
 
 @pytest.mark.requirement("postgresql.strings")

@@ -14,25 +14,11 @@ from hypothesis import strategies as st
 
 from cofio.library.conversation import SummarizingManager
 from cofio.library.events import StreamEvent, observe
-from cofio.library.messages import Message, Role, ToolCall, ToolResult
+from cofio.library.messages import Message, Role
+
+from .test_windows import said, used
 
 SYSTEM = Message.system("be kind")
-
-
-def said(count: int, start: int = 0) -> list[Message]:
-    """So many messages, of the user and the assistant in turn."""
-    return [
-        Message.user(f"m{number}") if number % 2 == 0 else Message.assistant(f"m{number}")
-        for number in range(start, start + count)
-    ]
-
-
-def used(id: str) -> list[Message]:
-    """A call of a tool, and what came of it."""
-    return [
-        Message.assistant(None, [ToolCall(id=id, name="look")]),
-        Message.tool(ToolResult(tool_call_id=id, name="look", content=f"saw {id}")),
-    ]
 
 
 def summary(count: int, text: str) -> Message:
@@ -44,11 +30,8 @@ def summary(count: int, text: str) -> Message:
 def test_it_has_the_signature_and_errors_of_the_page() -> None:
     parameters = inspect.signature(SummarizingManager).parameters
     assert [(each.name, each.default) for each in parameters.values()] == [
-        ("threshold", 30),
-        ("keep_recent", 10),
-        ("summarize_fn", None),
-        ("preserve_system", True),
-    ]
+        ("threshold", 30), ("keep_recent", 10), ("summarize_fn", None), ("preserve_system", True),
+    ]  # fmt: skip
     for wrong, error in (
         ((0, 1), "^threshold must be at least 1$"),
         ((3, 0), "^keep_recent must be at least 1$"),
@@ -72,17 +55,25 @@ def test_nothing_changes_below_the_threshold() -> None:
     assert manager.apply(full := said(3)) is not full
 
 
-@pytest.mark.requirement("summary.quotes")
-def test_without_a_function_the_summary_quotes_the_last_five_messages() -> None:
+@pytest.mark.requirement("summary.quotes", "summary.prompt")
+def test_without_a_function_the_summary_quotes_the_last_five_messages_and_stays_short() -> None:
     messages = [SYSTEM, *said(7), Message.user("x" * 101), *said(2, 8)]
     expected = "- assistant: m3\n- user: m4\n- assistant: m5\n- user: m6\n- user: " + "x" * 100 + "..."
-    assert SummarizingManager(5, 2).apply(messages) == [SYSTEM, summary(8, expected), *said(2, 8)]
+    manager = SummarizingManager(5, 2)
+    assert manager.apply(messages) == [SYSTEM, summary(8, expected), *said(2, 8)]
     assert asyncio.run(SummarizingManager(5, 2).async_apply(messages))[1] == summary(8, expected)
     silent = [Message.assistant(None) for _ in range(6)]
-    assert SummarizingManager(5, 2).apply(silent)[0] == summary(4, "No significant content.")
+    assert manager.apply(silent)[0] == summary(4, "No significant content.")
+    messages = manager.apply([*manager.apply([SYSTEM, *said(6)]), *said(4, 6)])
+    lines = [f"- {'user' if number % 2 == 0 else 'assistant'}: m{number}" for number in range(8)]
+    assert messages == [SYSTEM, summary(8, "\n".join(lines)), *said(2, 8)]
+    for _ in range(60):
+        messages = manager.apply([*messages, *[Message.user("long " * 50) for _ in range(4)]])
+    assert len(messages[1].content or "") < 4_200
+    assert messages[0] == SYSTEM
 
 
-@pytest.mark.requirement("summary.function")
+@pytest.mark.requirement("summary.function", "summary.errors")
 def test_a_function_is_called_whether_plain_or_asynchronous_in_both_ways() -> None:
     async def later(messages: list[Message]) -> str:
         await asyncio.sleep(0)
@@ -95,10 +86,19 @@ def test_a_function_is_called_whether_plain_or_asynchronous_in_both_ways() -> No
     def now(messages: list[Message]) -> str:
         return f"{len(messages)} told"
 
+    def broken(messages: list[Message]) -> str:
+        raise LookupError("no model")
+
     expected = [SYSTEM, summary(4, "4 told"), *said(2, 4)]
     for function in (now, later, Callable(), functools.partial(later), lambda messages: later(messages)):
         assert SummarizingManager(5, 2, function).apply([SYSTEM, *said(6)]) == expected
         assert asyncio.run(SummarizingManager(5, 2, function).async_apply([SYSTEM, *said(6)])) == expected
+    for wrong, error in ((broken, LookupError), (lambda messages: 3, TypeError), (lambda messages: None, TypeError)):
+        manager = SummarizingManager(5, 2, wrong)
+        with pytest.raises(error):
+            manager.apply(said(6))
+        with pytest.raises(error):
+            asyncio.run(manager.async_apply(said(6)))
 
 
 @pytest.mark.requirement("summary.in-loop")
@@ -117,19 +117,6 @@ def test_an_asynchronous_function_that_cannot_be_awaited_is_replaced_by_quotes_f
     assert quoted[0] == summary(4, "- user: m0\n- assistant: m1\n- user: m2\n- assistant: m3")
     assert told[0] == summary(4, "told")  # the quotes were not remembered
     assert [event.data["degraded"] for event in events if "degraded" in event.data] == [True, False]
-
-
-@pytest.mark.requirement("summary.errors")
-def test_what_the_function_raises_comes_through_and_what_is_no_text_is_refused() -> None:
-    def broken(messages: list[Message]) -> str:
-        raise LookupError("no model")
-
-    for function, error in ((broken, LookupError), (lambda messages: 3, TypeError), (lambda messages: None, TypeError)):
-        manager = SummarizingManager(5, 2, function)
-        with pytest.raises(error):
-            manager.apply(said(6))
-        with pytest.raises(error):
-            asyncio.run(manager.async_apply(said(6)))
 
 
 @pytest.mark.requirement("summary.prompt")
@@ -152,35 +139,18 @@ def test_the_system_prompt_outlives_any_number_of_summaries_and_these_do_not_sta
     assert manager.apply(messages) == messages
 
 
-@pytest.mark.requirement("summary.prompt")
-def test_quotes_are_added_to_earlier_quotes_and_stay_short() -> None:
-    manager = SummarizingManager(5, 2)
-    once = manager.apply([SYSTEM, *said(6)])
-    twice = manager.apply([*once, *said(4, 6)])
-    lines = [f"- {'user' if number % 2 == 0 else 'assistant'}: m{number}" for number in range(8)]
-    assert twice == [SYSTEM, summary(8, "\n".join(lines)), *said(2, 8)]
-    messages = twice
-    for _ in range(60):
-        messages = manager.apply([*messages, *[Message.user("long " * 50) for _ in range(4)]])
-    assert len(messages[1].content or "") < 4_200
-    assert messages[0] == SYSTEM
-
-
-@pytest.mark.requirement("summary.unpreserved")
-def test_without_preserve_system_system_messages_are_summarised_and_the_summary_is_still_known() -> None:
-    manager = SummarizingManager(5, 2, lambda messages: f"{len(messages)} told", preserve_system=False)
-    once = manager.apply([SYSTEM, *said(5)])
-    assert once == [summary(4, "4 told"), *said(2, 3)]
-    assert manager.apply([*once, *said(4)]) == [summary(8, "5 told"), *said(2, 2)]
-
-
-@pytest.mark.requirement("summary.tools")
+@pytest.mark.requirement("summary.tools", "summary.unpreserved")
 def test_a_call_is_never_parted_from_its_results() -> None:
     messages = [*said(4), *used("a"), *said(1)]
     kept = SummarizingManager(5, 2, lambda messages: "told").apply(messages)
     assert kept == [summary(4, "told"), *used("a"), *said(1)]
     unparted = [used("a")[0], *said(6), used("a")[1]]
     assert SummarizingManager(5, 2).apply(unparted) == unparted
+    # Without preserve_system, system messages are summarised, and the summary is still known.
+    manager = SummarizingManager(5, 2, lambda messages: f"{len(messages)} told", preserve_system=False)
+    once = manager.apply([SYSTEM, *said(5)])
+    assert once == [summary(4, "4 told"), *said(2, 3)]
+    assert manager.apply([*once, *said(4)]) == [summary(8, "5 told"), *said(2, 2)]
 
 
 @pytest.mark.requirement("summary.cache")
@@ -217,12 +187,9 @@ def test_both_ways_tell_when_they_begin_and_what_they_did() -> None:
         assert began.data == {"strategy": "summarizing", "messages_before": 6, "threshold": 5}
         assert ended.data.pop("duration_ms") >= 0
         assert ended.data == {
-            "strategy": "summarizing",
-            "messages_before": 6,
-            "messages_after": 4,
-            "summarized_count": 4,
+            "strategy": "summarizing", "messages_before": 6, "messages_after": 4, "summarized_count": 4,
             "degraded": False,
-        }
+        }  # fmt: skip
 
 
 pieces = st.lists(st.sampled_from(["system", "said", "used"]), max_size=30)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -44,12 +43,7 @@ def paired(messages: list[Message]) -> bool:
     return True
 
 
-def told(event: StreamEvent) -> tuple[str, dict[str, Any]]:
-    """An event's name and data."""
-    return event.event_type, event.data
-
-
-@pytest.mark.requirement("conversation.base")
+@pytest.mark.requirement("conversation.base", "conversation.null")
 def test_a_manager_has_an_apply_and_its_async_twin_stands_on_it() -> None:
     with pytest.raises(TypeError, match="abstract"):
         ConversationManager()  # type: ignore[abstract]  # that is the point
@@ -59,18 +53,13 @@ def test_a_manager_has_an_apply_and_its_async_twin_stands_on_it() -> None:
             return messages[::-1]
 
     assert asyncio.run(Backwards().async_apply(said(3))) == said(3)[::-1]
-    assert repr(Backwards()) == "Backwards()"
-
-
-@pytest.mark.requirement("conversation.null")
-def test_the_null_manager_gives_all_messages_in_a_new_list() -> None:
+    assert [repr(Backwards()), repr(NullManager())] == ["Backwards()", "NullManager()"]
     messages = [SYSTEM, *said(100)]
     kept = NullManager().apply(messages)
     assert kept == messages
     assert kept is not messages
     assert asyncio.run(NullManager().async_apply(messages)) == messages
     assert NullManager().apply(tuple(messages)) == messages  # type: ignore[arg-type]  # a state's messages are a tuple
-    assert repr(NullManager()) == "NullManager()"
 
 
 @pytest.mark.requirement("window.signature")
@@ -119,15 +108,6 @@ def test_no_system_message_is_dropped_or_counted() -> None:
     assert opened.apply(fallen) == [SYSTEM, note, rule, *said(1), *said(2, 1)]
 
 
-@pytest.mark.requirement("window.event")
-def test_system_messages_are_not_among_those_that_were_removed() -> None:
-    events: list[StreamEvent] = []
-    with observe(events.append):
-        SlidingWindowManager(window_size=3).apply([SYSTEM, *said(2), SYSTEM, *said(3)])
-        SlidingWindowManager(window_size=3).apply([SYSTEM, *said(1), *[SYSTEM] * 9, *said(2)])
-    assert [event.data["removed_count"] for event in events] == [2]
-
-
 @pytest.mark.requirement("window.unpreserved")
 def test_without_preserve_system_the_system_message_slides_out() -> None:
     manager = SlidingWindowManager(window_size=3, preserve_system=False)
@@ -138,34 +118,20 @@ def test_without_preserve_system_the_system_message_slides_out() -> None:
     assert manager.apply([SYSTEM, *said(4), note, *said(3)]) == said(3)
 
 
-@pytest.mark.requirement("window.tools")
-def test_a_window_never_begins_with_the_result_of_a_call_that_it_lacks() -> None:
+@pytest.mark.requirement("window.tools", "window.long-exchange", "window.orphans", "window.interrupted")
+def test_calls_and_results_stay_together() -> None:
     messages = [SYSTEM, *said(2), *used("a", "b"), *said(2)]
     for size, kept in ((2, said(2)), (3, said(2)), (4, said(2)), (5, [*used("a", "b"), *said(2)])):
         assert SlidingWindowManager(size).apply(messages) == [SYSTEM, *kept]
-
-
-@pytest.mark.requirement("window.long-exchange")
-def test_the_last_exchange_with_tools_stays_whole_even_where_it_is_longer_than_the_window() -> None:
-    exchange = used("a", "b", "c")
+    exchange = used("a", "b", "c")  # longer than the window
     assert SlidingWindowManager(2).apply([SYSTEM, *said(4), *exchange]) == [SYSTEM, *exchange]
     assert SlidingWindowManager(1).apply(exchange) == exchange
-
-
-@pytest.mark.requirement("window.orphans")
-def test_results_that_nobody_called_for_are_left_out() -> None:
-    orphan = used("gone")[1]
-    bare = Message(role=Role.TOOL, content="saw it")
-    assert SlidingWindowManager().apply([SYSTEM, orphan, bare, *said(2)]) == [SYSTEM, *said(2)]
+    bare = Message(role=Role.TOOL, content="saw it")  # no call asked for it
+    assert SlidingWindowManager().apply([SYSTEM, used("gone")[1], bare, *said(2)]) == [SYSTEM, *said(2)]
     answered = [used("a")[0], bare, *said(1)]
     assert SlidingWindowManager().apply(answered) == answered
-
-
-@pytest.mark.requirement("window.interrupted")
-def test_a_result_that_comes_after_something_else_was_said_still_belongs_to_its_call() -> None:
     call, result = used("a")
-    messages = [*said(2), call, Message.user("hurry"), result]
-    assert SlidingWindowManager(2).apply(messages) == [call, Message.user("hurry"), result]
+    assert SlidingWindowManager(2).apply([*said(2), call, *said(1), result]) == [call, *said(1), result]
 
 
 @pytest.mark.requirement("window.event")
@@ -176,15 +142,16 @@ def test_what_a_window_takes_away_is_told() -> None:
         manager.apply([SYSTEM, *said(3)])
         manager.apply([SYSTEM, *said(10)])
         asyncio.run(manager.async_apply(said(4)))
-    data = {"strategy": "sliding_window", "window_size": 3}
-    assert list(map(told, events)) == [
-        ("memory.conversation.pruned", {**data, "removed_count": 7}),
-        ("memory.conversation.pruned", {**data, "removed_count": 1}),
+        manager.apply([SYSTEM, *said(2), SYSTEM, *said(3)])
+        manager.apply([SYSTEM, *said(1), *[SYSTEM] * 9, *said(2)])
+    assert {event.event_type for event in events} == {"memory.conversation.pruned"}
+    assert [event.data for event in events] == [
+        {"strategy": "sliding_window", "window_size": 3, "removed_count": count} for count in (7, 1, 2)
     ]
 
 
-@pytest.mark.requirement("window.first-user")
-def test_the_first_thing_that_the_user_said_can_be_kept() -> None:
+@pytest.mark.requirement("window.first-user", "window.step")
+def test_the_first_message_of_the_user_can_be_kept_and_a_window_can_move_in_steps() -> None:
     manager = SlidingWindowManager(window_size=3, preserve_first_user=True)
     assert manager.apply([SYSTEM, *said(10)]) == [SYSTEM, *said(1), *said(2, 8)]
     assert manager.apply([SYSTEM, *said(3)]) == [SYSTEM, *said(3)]
@@ -192,12 +159,8 @@ def test_the_first_thing_that_the_user_said_can_be_kept() -> None:
     assert manager.apply(alone) == alone[2:]  # the user said nothing
     with pytest.raises(ValueError, match="window_size must be at least 2"):
         SlidingWindowManager(1, preserve_first_user=True)
-
-
-@pytest.mark.requirement("window.step")
-def test_a_window_can_move_several_messages_at_a_time() -> None:
-    manager = SlidingWindowManager(window_size=6, slide_step=4)
-    first = [manager.apply(said(count))[0].content for count in range(6, 16)]
+    steps = SlidingWindowManager(window_size=6, slide_step=4)
+    first = [steps.apply(said(count))[0].content for count in range(6, 16)]
     assert first == ["m0", "m4", "m4", "m4", "m4", "m8", "m8", "m8", "m8", "m12"]
     for wrong in (0, 7):
         with pytest.raises(ValueError, match="slide_step"):

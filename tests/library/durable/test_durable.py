@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine
+from asyncio import run
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from hypothesis import strategies as st
@@ -15,12 +14,6 @@ from cofio import Engine, Invalid, Settings
 from cofio.library import AgentState, CofioCheckpointer, Message, ToolCall, durable
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
-T = TypeVar("T")
-
-
-def run(work: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine returns."""
-    return asyncio.run(work)
 
 
 @pytest.mark.requirement("durable.exact")

@@ -18,7 +18,7 @@ from cofio.library.langgraph import CofioSaver
 from .saving import QUIET
 
 
-@pytest.mark.requirement("langgraph.saver.conformance")
+@pytest.mark.requirement("langgraph.saver.conformance", "langgraph.saver.async", "langgraph.saver.writes")
 def test_every_capability_is_there_and_passes(store_address: StoreAddress) -> None:
     async def savers() -> AsyncGenerator[BaseCheckpointSaver[Any], None]:
         async with CofioSaver.open(store_address.spell(), settings=QUIET) as saver:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
+import copy
 import enum
 import math
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -15,16 +15,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import UUID
 
-import numpy
 import pytest
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage, ToolMessage
-from langgraph.checkpoint.base import WRITES_IDX_MAP, CheckpointTuple
+from langgraph.checkpoint.base import CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.base import CipherProtocol
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from langgraph.checkpoint.serde.types import ERROR, INTERRUPT, RESUME, _DeltaSnapshot
+from langgraph.checkpoint.serde.types import _DeltaSnapshot
 from langgraph.types import Interrupt, Send
 from pydantic import BaseModel
 
@@ -94,27 +93,21 @@ def ids(found: Sequence[CheckpointTuple] | Iterator[CheckpointTuple]) -> list[st
     return [each.checkpoint["id"] for each in found]
 
 
-# What is read is what was put.
-
-
 @pytest.mark.requirement("langgraph.saver.values")
-@pytest.mark.parametrize("name", VALUES)
-def test_a_value_comes_back_as_the_in_memory_saver_gives_it(saver: CofioSaver, name: str) -> None:
+def test_a_value_comes_back_as_the_in_memory_saver_gives_it(saver: CofioSaver) -> None:
     other = InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=OWN))
-    put = checkpoint_with("1", {"channel": VALUES[name], "other": 1})
-    for each in (saver, other):
-        each.put(config_of(), put, {}, put["channel_versions"])
-    mine, theirs = saver.get_tuple(config_of()), other.get_tuple(config_of())
-    assert mine is not None
-    assert theirs is not None
-    one, two = mine.checkpoint["channel_values"]["channel"], theirs.checkpoint["channel_values"]["channel"]
-    assert type(one) is type(two)
-    assert repr(one) == repr(two)
-    assert mine.checkpoint == theirs.checkpoint
-    written = [("a", VALUES[name])]
-    for each in (saver, other):
-        each.put_writes(config_of(at="1"), written, "task")
-    assert repr(saver.get_tuple(config_of()).pending_writes) == repr(other.get_tuple(config_of()).pending_writes)  # type: ignore[union-attr]
+    for name, value in VALUES.items():
+        put = checkpoint_with("1", {"channel": value, "other": 1})
+        found: list[Any] = []
+        for each in (saver, other):
+            each.put(config_of(name), put, {}, put["channel_versions"])
+            each.put_writes(config_of(name, at="1"), [("a", value)], "task")
+            found.append(each.get_tuple(config_of(name)))
+        one, two = (each.checkpoint["channel_values"]["channel"] for each in found)
+        assert type(one) is type(two), name
+        assert repr(one) == repr(two), name
+        assert found[0].checkpoint == found[1].checkpoint, name
+        assert repr(found[0].pending_writes) == repr(found[1].pending_writes), name
 
 
 @pytest.mark.requirement("langgraph.saver.values")
@@ -135,6 +128,7 @@ def test_everything_else_in_a_checkpoint_is_kept(saver: CofioSaver) -> None:
 def test_what_is_changed_after_it_was_put_or_read_does_not_change_what_is_kept(saver: CofioSaver) -> None:
     message = HumanMessage("first", id="1", additional_kwargs={"tags": ["a"]})
     put = checkpoint_with("1", {"messages": [message], "files": {"a": ["x"]}})
+    before = copy.deepcopy(put)
     saver.put(config_of(), put, {}, {})
     put["channel_versions"]["messages"] = "later"
     put["versions_seen"]["node"]["a"] = "later"
@@ -145,34 +139,12 @@ def test_what_is_changed_after_it_was_put_or_read_does_not_change_what_is_kept(s
     found.metadata["step"] = 7
     again = saver.get_tuple(config_of())
     assert again is not None
-    assert again.checkpoint["channel_versions"]["messages"] == f"{1:032}.5"
-    assert again.checkpoint["versions_seen"] == {"node": {"a": f"{1:032}.5"}}
-    assert again.checkpoint["channel_values"] == {"messages": [message], "files": {"a": ["x"]}}
-    assert again.metadata == {}
-
+    assert (again.checkpoint, again.metadata) == (before, {})
     message.additional_kwargs["tags"][0] = True  # in place, as no code should and some does
     message.content = "second"
     saver.put(config_of(at="1"), checkpoint_with("2", {"messages": [message]}), {}, {})
-    assert saver.get_tuple(config_of(at="1")).checkpoint["channel_values"]["messages"][0].content == "first"  # type: ignore[union-attr]
-    latest = saver.get_tuple(config_of())
-    assert latest is not None
-    assert latest.checkpoint["channel_values"]["messages"] == [message]
-    assert latest.checkpoint["channel_values"]["messages"][0].additional_kwargs["tags"] == [True]
-
-
-@pytest.mark.requirement("langgraph.saver.values")
-def test_a_message_that_looks_the_same_and_is_not_is_packed_again(saver: CofioSaver) -> None:
-    other = InMemorySaver(serde=JsonPlusSerializer(allowed_msgpack_modules=None))
-    held = numpy.arange(4)
-    alike: list[Any] = [held, held.reshape(2, 2), held.view("float64"), [1], [True], [1.0], (1,), "1", b"1", None, {1}]
-    for number, artifact in enumerate(alike):
-        put = checkpoint_with(f"{number:02}", {"messages": [ToolMessage("x", tool_call_id="c", artifact=artifact)]})
-        for each in (saver, other):
-            each.put(config_of(), put, {}, {"messages": put["channel_versions"]["messages"]})
-        one, two = saver.get(config_of()), other.get(config_of())
-        assert one is not None
-        assert two is not None
-        assert repr(one["channel_values"]) == repr(two["channel_values"])
+    assert saver.get(config_of(at="1")) == before
+    assert repr(saver.get(config_of())["channel_values"]["messages"]) == repr([message])  # type: ignore[index]
 
 
 @pytest.mark.requirement("langgraph.saver.size")
@@ -190,23 +162,6 @@ def test_a_message_more_costs_a_message(saver: CofioSaver) -> None:
     assert found.checkpoint["channel_values"]["messages"] == messages[:301]
 
 
-@pytest.mark.requirement("langgraph.saver.restart")
-def test_another_process_reads_what_was_put(store_address: StoreAddress) -> None:
-    with CofioSaver.open(store_address.spell(), settings=QUIET) as saver:
-        for number in range(40):
-            put = checkpoint_with(f"{number:02}", {"messages": MESSAGES[: number % 5 + 1]})
-            saver.put(config_of(at=f"{number - 1:02}" if number else None), put, {"step": number}, {})
-    with CofioSaver.open(store_address.spell(), settings=QUIET) as saver:
-        found = [*saver.list(config_of())]
-        assert ids(found) == [f"{number:02}" for number in reversed(range(40))]
-        assert [each.checkpoint["channel_values"]["messages"] for each in found] == [
-            MESSAGES[: number % 5 + 1] for number in reversed(range(40))
-        ]
-
-
-# Metadata.
-
-
 @pytest.mark.requirement("langgraph.saver.metadata")
 def test_metadata_is_as_langgraph_makes_it_and_holds_what_json_cannot(saver: CofioSaver) -> None:
     config = config_of()
@@ -220,32 +175,6 @@ def test_metadata_is_as_langgraph_makes_it_and_holds_what_json_cannot(saver: Cof
         "source": "loop", "at": datetime(2026, 1, 1, tzinfo=UTC), "half": "ab", "pair": [1, 2], "run_id": "r",
         "user": "Ada", "model": "m",
     }  # fmt: skip
-
-
-# Pending writes.
-
-
-@pytest.mark.requirement("langgraph.saver.writes")
-def test_writes_are_ignored_or_replaced_as_langgraph_says_and_come_in_their_order(saver: CofioSaver) -> None:
-    saver.put(config_of(), checkpoint_with("1"), {}, {})
-    at = config_of(at="1")
-    saver.put_writes(at, [("a", 1), ("b", [2])], "t2", "~b")
-    saver.put_writes(at, [("a", "ignored"), ("b", "ignored"), ("c", 3)], "t2", "~b")
-    saver.put_writes(at, [("a", "first")], "t1", "~b")
-    saver.put_writes(at, [("a", "earlier path")], "t9", "~a")
-    saver.put_writes(at, [(ERROR, "one"), (INTERRUPT, "asked"), (RESUME, "no")], "t2", "~b")
-    saver.put_writes(at, [(ERROR, "two"), (RESUME, "yes")], "t2", "~b")
-    saver.put_writes(at, [], "t3")
-    found = saver.get_tuple(config_of())
-    assert found is not None
-    assert found.pending_writes == [
-        ("t9", "a", "earlier path"), ("t1", "a", "first"), ("t2", RESUME, "yes"), ("t2", INTERRUPT, "asked"),
-        ("t2", ERROR, "two"), ("t2", "a", 1), ("t2", "b", [2]), ("t2", "c", 3),
-    ]  # fmt: skip
-    assert WRITES_IDX_MAP[RESUME] < WRITES_IDX_MAP[INTERRUPT] < WRITES_IDX_MAP[ERROR] < 0
-
-
-# Listing.
 
 
 @pytest.mark.requirement("langgraph.saver.list")
@@ -283,108 +212,6 @@ def test_a_list_goes_on_when_what_it_lists_is_deleted(saver: CofioSaver, monkeyp
     assert next(found).checkpoint["id"] == "5"
     saver.delete_for_runs(["even"])
     assert ids(found) == ["3", "1"]
-
-
-@pytest.mark.requirement("langgraph.saver.async")
-def test_every_method_can_be_awaited(store_address: StoreAddress) -> None:
-    async def work() -> None:
-        async with CofioSaver.open(store_address.spell(), settings=QUIET) as saver:
-            at = None
-            for number in range(25):
-                at = await saver.aput(at or config_of(), checkpoint_with(f"{number:02}", {"a": number}), {}, {})
-            assert at is not None
-            await saver.aput_writes(at, [("a", 1)], "task", "path")
-            found = await saver.aget_tuple(config_of())
-            assert found is not None
-            assert found.pending_writes == [("task", "a", 1)]
-            assert (await saver.aget(config_of()))["id"] == "24"  # type: ignore[index]
-            assert [each.checkpoint["id"] async for each in saver.alist(config_of())] == [
-                f"{number:02}" for number in reversed(range(25))
-            ]
-            assert [each async for each in saver.alist(config_of(), limit=0)] == []
-            history = await saver.aget_delta_channel_history(config=config_of(), channels=["a", "b"])
-            assert history == {"a": {"writes": [], "seed": 23}, "b": {"writes": []}}
-            await saver.acopy_thread("ada", "bob")
-            await saver.aprune(["bob"])
-            assert [each.checkpoint["id"] async for each in saver.alist(config_of("bob"))] == ["24"]
-            await saver.adelete_for_runs(["none"])
-            await saver.adelete_thread("ada")
-            assert await saver.aget_tuple(config_of()) is None
-
-    asyncio.run(work())
-
-
-# Deleting and copying.
-
-
-@pytest.mark.requirement("langgraph.saver.delete")
-def test_deleting_a_thread_takes_all_of_it_and_nothing_else(saver: CofioSaver) -> None:
-    for thread in ("a", "a ", "A"):
-        saver.put(config_of(thread), checkpoint_with("1"), {}, {})
-        saver.put(config_of(thread, "child"), checkpoint_with("1"), {}, {})
-        saver.put_writes(config_of(thread, at="1"), [("a", 1)], "task")
-    saver.delete_thread("a")
-    saver.delete_thread("nobody")
-    assert {each.config["configurable"]["thread_id"] for each in saver.list(None)} == {"a ", "A"}
-    saver.put(config_of("a"), checkpoint_with("1"), {}, {})
-    assert saver.get_tuple(config_of("a")).pending_writes == []  # type: ignore[union-attr]
-    assert saver.get_tuple(config_of("A")).pending_writes == [("task", "a", 1)]  # type: ignore[union-attr]
-
-
-@pytest.mark.requirement("langgraph.saver.delete")
-def test_what_later_checkpoints_were_kept_as_changes_of_can_be_deleted(saver: CofioSaver) -> None:
-    for number in range(20):
-        at = f"{number - 1:02}" if number else None
-        messages = [HumanMessage(f"{n}" * 50, id=str(n)) for n in range(number + 1)]
-        put = checkpoint_with(f"{number:02}", {"messages": messages})
-        saver.put(config_of(at=at), put, {"run_id": f"run {number // 3}"}, {})
-    saver.delete_for_runs(["run 0", "run 2", "run 5"])
-    left = [number for number in range(20) if number // 3 not in (0, 2, 5)]
-    found = [*saver.list(config_of())]
-    assert ids(found) == [f"{number:02}" for number in reversed(left)]
-    assert [len(each.checkpoint["channel_values"]["messages"]) for each in found] == [n + 1 for n in reversed(left)]
-
-
-@pytest.mark.requirement("langgraph.saver.prune")
-def test_pruning_keeps_the_latest_of_each_namespace_or_nothing(saver: CofioSaver) -> None:
-    for thread in ("a", "b"):
-        for ns in ("", "child"):
-            for number in range(4):
-                saver.put(config_of(thread, ns, str(number - 1)), checkpoint_with(str(number), {"a": number}), {}, {})
-    saver.put_writes(config_of("a", at="3"), [("a", 1)], "task")
-    saver.prune(["a", "nobody"])
-    left = [each.checkpoint for each in saver.list(config_of("a", None))]
-    assert [(each["id"], each["channel_values"]) for each in left] == [("3", {"a": 3}), ("3", {"a": 3})]
-    assert saver.get_tuple(config_of("a")).pending_writes == [("task", "a", 1)]  # type: ignore[union-attr]
-    assert len(ids(saver.list(config_of("b", None)))) == 8
-    saver.prune(["a"], strategy="delete")
-    assert ids(saver.list(config_of("a", None))) == []
-
-
-@pytest.mark.requirement("langgraph.saver.copy")
-def test_a_copy_has_everything_and_goes_its_own_way(saver: CofioSaver) -> None:
-    for number in range(5):
-        saver.put(
-            config_of(at=str(number - 1) if number else None), checkpoint_with(str(number), {"a": [number]}), {}, {}
-        )
-        saver.put_writes(config_of(at=str(number)), [("a", number)], "task", "path")
-    saver.put(config_of(ns="child"), checkpoint_with("9"), {}, {})
-    saver.copy_thread("ada", "bob")
-    copied = [*saver.list(config_of("bob", None))]
-    assert [each._replace(config={}, parent_config=None) for each in copied] == [
-        each._replace(config={}, parent_config=None) for each in saver.list(config_of("ada", None))
-    ]
-    assert [each.parent_config for each in copied][:2] == [None, config_of("bob", at="3")]
-    saver.put(config_of("bob", at="4"), checkpoint_with("5"), {}, {})
-    saver.delete_thread("ada")
-    assert ids(saver.list(config_of("bob"))) == ["5", "4", "3", "2", "1", "0"]
-    with pytest.raises(Invalid, match="has checkpoints already"):
-        saver.copy_thread("bob", "bob")
-    saver.copy_thread("nobody", "nowhere")
-    assert ids(saver.list(config_of("nowhere", None))) == []
-
-
-# Options.
 
 
 class Rotating(CipherProtocol):
@@ -464,9 +291,6 @@ def test_a_checkpoint_is_gone_when_its_time_is_over(store: StoreAddress) -> None
         assert saver.get_tuple(config_of()) is None
         CofioSaver(engine, ttl=timedelta(days=1)).put(config_of(), checkpoint_with("3"), {}, {})
         assert ids(saver.list(None)) == ["3"]
-        for wrong in (0, -1, True, timedelta(0), "1"):
-            with pytest.raises(Invalid, match="ttl"):
-                CofioSaver(engine, ttl=wrong)  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("langgraph.saver.open")
@@ -515,31 +339,29 @@ def test_a_saver_with_more_types_is_another_saver_on_the_same_store(store_addres
         assert saver.get(config_of())["channel_values"] == {"point": plain, "points": [plain]}  # type: ignore[index]
 
 
-# Bad input.
-
-
 @pytest.mark.requirement("langgraph.saver.threads")
-@pytest.mark.parametrize(
-    "thread", ["'; DROP TABLE thread; --", '"', "ü ✓ 🎈", "a/b", "%", "..", " ", "\n", 7, UUID(int=3)]
-)
-def test_a_thread_may_have_any_name(saver: CofioSaver, thread: Any) -> None:
-    assert saver.put(config_of(thread), checkpoint_with("1"), {}, {}) == config_of(thread, at="1")
+def test_a_thread_may_have_any_name(saver: CofioSaver) -> None:
     saver.put(config_of("other"), checkpoint_with("2"), {}, {})
-    found = saver.get_tuple(config_of(thread))
-    assert found is not None
-    assert found.config == config_of(str(thread), at="1")
-    assert ids(saver.list(config_of(thread))) == ["1"]
-    saver.copy_thread(thread, f"{thread} copied")
-    saver.delete_thread(thread)
-    assert saver.get_tuple(config_of(thread)) is None
-    assert ids(saver.list(None)) == ["2", "1"]
+    thread: Any
+    for thread in ("'; DROP TABLE thread; --", '"', "ü ✓ 🎈", "a/b", "%", "..", " ", "\n", 7, UUID(int=3)):
+        assert saver.put(config_of(thread), checkpoint_with("1"), {}, {}) == config_of(thread, at="1")
+        found = saver.get_tuple(config_of(thread))
+        assert found is not None
+        assert found.config == config_of(str(thread), at="1")
+        assert ids(saver.list(config_of(thread))) == ["1"]
+        saver.copy_thread(thread, f"{thread} copied")
+        saver.delete_thread(thread)
+        assert saver.get_tuple(config_of(thread)) is None
+        assert ids(saver.list(None)) == ["2", "1"]
+        saver.delete_thread(f"{thread} copied")
 
 
 @pytest.mark.requirement("langgraph.saver.errors")
 def test_bad_input_is_refused_with_its_name_and_changes_nothing(saver: CofioSaver) -> None:
     saver.put(config_of(), checkpoint_with("1", {"a": 1}), {}, {})
-    kept = saver.get_tuple(config_of())
-    good: Any = checkpoint_with("2", {"a": 2})
+    saver.put(config_of("bob"), checkpoint_with("1"), {}, {})
+    kept = [*saver.list(None)]
+    config: Any
     for config, match in (
         (None, "config: expected"), ({}, "config: expected"), ({"configurable": {}}, "thread_id: is missing"),
         (config_of(""), "thread_id: is empty"), (config_of("a\0b"), "thread_id: holds a NUL"),
@@ -548,61 +370,48 @@ def test_bad_input_is_refused_with_its_name_and_changes_nothing(saver: CofioSave
         (config_of(at="a\0"), "checkpoint_id: holds a NUL"), (config_of(at=7), "checkpoint_id: expected a string"),  # type: ignore[arg-type]
     ):  # fmt: skip
         with pytest.raises(Invalid, match=match):
-            saver.put(config, good, {}, {})  # type: ignore[arg-type]
+            saver.put(config, checkpoint_with("2", {"a": 2}), {}, {})
         with pytest.raises(Invalid, match=match):
-            saver.get_tuple(config)  # type: ignore[arg-type]
+            saver.get_tuple(config)
         with pytest.raises(Invalid, match=match):
-            saver.put_writes(config, [("a", 1)], "task")  # type: ignore[arg-type]
-    with pytest.raises(Invalid, match="thread_id: is missing"):
-        next(saver.list({"configurable": {}}))
-    with pytest.raises(Invalid, match="checkpoint_id: is missing"):
-        saver.put_writes(config_of(), [("a", 1)], "task")
-    for name in ("", "a\0", 7):
-        with pytest.raises(Invalid, match="id: "):
-            saver.put(config_of(), checkpoint_with(name), {}, {})  # type: ignore[arg-type]
-    for broken, match in ((None, "has no 'id'"), ({"id": "2"}, "has no 'channel_values'")):
-        with pytest.raises(Invalid, match=f"checkpoint: {match}"):
-            saver.put(config_of(), broken, {}, {})  # type: ignore[arg-type]
-    with pytest.raises(LimitExceeded):
-        saver.put(config_of(), checkpoint_with("a" * 1025), {}, {})
-    with pytest.raises(TypeError, match="not msgpack serializable"):
-        saver.put(config_of(), checkpoint_with("2", {"a": [1, "b", object()]}), {}, {})
-    with pytest.raises(TypeError, match="surrogates"):
-        saver.put(config_of(), checkpoint_with("2", {"a": {"\ud800": 1}}), {}, {})
+            saver.put_writes(config, [("a", 1)], "task")
+    wrong: Any
+    for wrong, error, match in (
+        (None, Invalid, "has no 'id'"), ({"id": "2"}, Invalid, "has no 'channel_values'"),
+        (checkpoint_with(""), Invalid, "id: "), (checkpoint_with("a\0"), Invalid, "id: "),
+        (checkpoint_with(7), Invalid, "id: "), (checkpoint_with("a" * 1025), LimitExceeded, "id: "),  # type: ignore[arg-type]
+        (checkpoint_with("2", {"a": [1, "b", object()]}), TypeError, "not msgpack serializable"),
+        (checkpoint_with("2", {"a": {"\ud800": 1}}), TypeError, "surrogates"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=match):
+            saver.put(config_of(), wrong, {}, {})
     with pytest.raises(TypeError, match="not msgpack serializable"):
         saver.put_writes(config_of(at="1"), [("a", 1), ("b", object())], "task")
     for wrong in (None, "", "a\0"):
         with pytest.raises(Invalid, match="thread_id"):
-            saver.delete_thread(wrong)  # type: ignore[arg-type]
+            saver.delete_thread(wrong)
         with pytest.raises(Invalid, match="target_thread_id"):
-            saver.copy_thread("ada", wrong)  # type: ignore[arg-type]
-    with pytest.raises(Invalid, match="strategy: 'all' is not one of keep_latest, delete"):
-        saver.prune(["ada"], strategy="all")
-    with pytest.raises(Invalid, match="thread_ids: expected several"):
-        saver.prune("ada")
-    with pytest.raises(Invalid, match="run_ids: expected several"):
-        saver.delete_for_runs("run")
-    saver.put(config_of("bob"), checkpoint_with("1"), {}, {})
-    for source in ("ada", "bob"):
-        with pytest.raises(Invalid, match="target_thread_id: the thread 'bob' has checkpoints already"):
-            saver.copy_thread(source, "bob")
-    saver.delete_thread("bob")
-    assert [*saver.list(None)] == [kept]
-
-
-@pytest.mark.requirement("langgraph.saver.errors")
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        ({"allow": "Order"}, "allow: expected a list of types, got str"), ({"allow": 5}, "allow: expected a list"),
-        ({"allow": [5]}, "allow: expected types"), ({"allow": [("a",)]}, "allow: expected types"),
-        ({"allow": [("a", 5)]}, "allow: expected types"), ({"allow": ["Order"]}, "allow: expected types"),
-        ({"serde": 5}, "serde: expected a serializer"), ({"serde": "msgpack"}, "serde: expected a serializer"),
-    ],
-)  # fmt: skip
-def test_options_that_name_nothing_are_refused(saver: CofioSaver, options: Any, match: str) -> None:
-    with pytest.raises(Invalid, match=match):
-        CofioSaver(saver.engine, **options)
+            saver.copy_thread("ada", wrong)
+    calls: list[tuple[str, Callable[[], object]]] = [
+        ("thread_id: is missing", lambda: next(saver.list({"configurable": {}}))),
+        ("checkpoint_id: is missing", lambda: saver.put_writes(config_of(), [("a", 1)], "task")),
+        ("strategy: 'all' is not one of keep_latest, delete", lambda: saver.prune(["ada"], strategy="all")),
+        ("thread_ids: expected several", lambda: saver.prune("ada")),
+        ("run_ids: expected several", lambda: saver.delete_for_runs("run")),
+        ("run_ids: expected several", lambda: saver.delete_for_runs(5)),  # type: ignore[arg-type]
+        ("target_thread_id: the thread 'bob' has checkpoints already", lambda: saver.copy_thread("ada", "bob")),
+        ("target_thread_id: the thread 'bob' has checkpoints already", lambda: saver.copy_thread("bob", "bob")),
+        *(("ttl", lambda ttl=ttl: CofioSaver(saver.engine, ttl=ttl)) for ttl in (0, -1, True, timedelta(0), "1")),
+        *((match, lambda options=options: CofioSaver(saver.engine, **options)) for options, match in (
+            ({"allow": "Order"}, "allow: expected a list of types, got str"), ({"allow": 5}, "allow: expected a list"),
+            ({"allow": [5]}, "allow: expected types"), ({"allow": [("a",)]}, "allow: expected types"),
+            ({"allow": [("a", 5)]}, "allow: expected types"), ({"serde": "msgpack"}, "serde: expected a serializer"),
+        )),
+    ]  # fmt: skip
+    for match, call in calls:
+        with pytest.raises(Invalid, match=match):
+            call()
+    assert [*saver.list(None)] == kept
 
 
 STRANGE: dict[str, Any] = {
@@ -612,37 +421,30 @@ STRANGE: dict[str, Any] = {
 
 
 @pytest.mark.requirement("langgraph.saver.metadata")
-@pytest.mark.parametrize("name", STRANGE)
-def test_metadata_that_json_cannot_hold_are_kept_and_found(saver: CofioSaver, name: str) -> None:
+def test_metadata_that_json_cannot_hold_is_kept_and_found(saver: CofioSaver) -> None:
     theirs = InMemorySaver()
-    for each in (saver, theirs):
-        each.put(config_of(), checkpoint_with("1"), {"step": 1}, {})
-        each.put(config_of(), checkpoint_with("2"), {"step": 2, "strange": STRANGE[name]}, {})  # type: ignore[typeddict-unknown-key]
-    mine, found = saver.get_tuple(config_of()), theirs.get_tuple(config_of())
-    assert mine is not None
-    assert found is not None
-    assert repr(mine.metadata) == repr(found.metadata)
-    if name == "half":  # what it comes back as is not what it was
-        return
-    for value in (STRANGE[name], 1, None, "x"):
-        wanted = {"strange": value}
-        assert [each.config for each in saver.list(None, filter=wanted)] == [
-            each.config for each in theirs.list(None, filter=wanted)
-        ]
-    assert len([*saver.list(None, filter={"strange": STRANGE[name], "step": 2}, limit=1)]) == 1
-    assert [*saver.list(None, filter={"strange": STRANGE[name], "step": 1})] == []
-
-
-@pytest.mark.requirement("langgraph.saver.metadata")
-def test_a_number_that_is_none_is_kept_beside_the_others(saver: CofioSaver) -> None:
+    for thread, value in STRANGE.items():
+        for each in (saver, theirs):
+            each.put(config_of(thread), checkpoint_with("1"), {"step": 1}, {})
+            each.put(config_of(thread), checkpoint_with("2"), {"step": 2, "strange": value}, {})  # type: ignore[typeddict-unknown-key]
+        mine, found = saver.get_tuple(config_of(thread)), theirs.get_tuple(config_of(thread))
+        assert mine is not None
+        assert found is not None
+        assert repr(mine.metadata) == repr(found.metadata)
+        if thread == "half":  # what it comes back as is not what it was
+            continue
+        for wanted in ({"strange": value}, {"strange": 1}, {"strange": None}, {"strange": value, "step": 2}):
+            assert [each.config for each in saver.list(config_of(thread), filter=wanted)] == [
+                each.config for each in theirs.list(config_of(thread), filter=wanted)
+            ]
     config = config_of()
     config["configurable"]["most"] = math.nan
     config["metadata"] = {"budget": math.inf, "\ud800bad": math.nan}
     saver.put(config, checkpoint_with("1", {"a": 1}, versions_seen={"n": {"v": math.inf, "t": "\ud800"}}), {}, {})
-    found = saver.get_tuple(config_of())
-    assert found is not None
-    assert repr(found.metadata) == "{'budget': inf, 'bad': nan, 'most': nan}"
-    assert found.checkpoint["versions_seen"] == {"n": {"v": math.inf, "t": "?"}}
+    kept = saver.get_tuple(config_of())
+    assert kept is not None
+    assert repr(kept.metadata) == "{'budget': inf, 'bad': nan, 'most': nan}"
+    assert kept.checkpoint["versions_seen"] == {"n": {"v": math.inf, "t": "?"}}
 
 
 @pytest.mark.requirement("langgraph.saver.delete")
@@ -657,8 +459,6 @@ def test_runs_are_deleted_by_what_names_them(saver: CofioSaver) -> None:
     assert [each.checkpoint["id"] for each in saver.list(None)] == ["5", "4"]
     saver.delete_for_runs([str(UUID(int=8))])
     assert [each.checkpoint["id"] for each in saver.list(None)] == ["4"]
-    with pytest.raises(Invalid, match="run_ids: expected several"):
-        saver.delete_for_runs(5)  # type: ignore[arg-type]
 
 
 @pytest.mark.requirement("langgraph.saver.errors")

@@ -16,11 +16,11 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.graph import START, StateGraph, add_messages
 from langgraph.types import Command, interrupt
 
-from cofio.checkpoints import checkpoints, packing
 from cofio.library.langgraph import CofioSaver
-from cofio.values import records
 
 from .saving import QUIET
+
+pytestmark = pytest.mark.usefixtures("process")
 
 PAGE = (Path(__file__).parents[3] / "docs" / "langgraph.md").read_text()
 
@@ -96,16 +96,3 @@ def test_the_threads_of_a_sqlite_saver_go_on_here(tmp_path: Path) -> None:
             values = asking(saver).invoke(Command(resume="no"), config)
             assert [message.text for message in values["messages"]] == ["one", "yes", "two", "no"]
             assert values["count"] == 2
-
-
-@pytest.mark.requirement("langgraph.saver.docs")
-def test_the_limits_are_those_of_the_page() -> None:
-    assert f"{checkpoints.MAX_NAME:,} characters" in PAGE
-    assert f"{checkpoints.MAX_NS:,};" in PAGE
-    assert f"{packing.MAX_STATE // 2**20} MiB" in PAGE
-    table = PAGE.partition("### What it can do\n")[2].partition("\n### ")[0]
-    methods = {name for row in table.splitlines() if row.startswith("| ") for name in re.findall(r"`(\w+)`", row)}
-    assert {name for name in vars(CofioSaver) if f"a{name}" in vars(CofioSaver)} <= methods
-    limits = PAGE.partition("## The store\n")[2]
-    assert f"{records.MAX_SCOPE_DEPTH - 1} names of up to {records.MAX_SCOPE_NAME} characters" in limits
-    assert f"keys up to {records.MAX_KEY:,}" in limits

@@ -15,7 +15,6 @@ from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.func import entrypoint, task
 from langgraph.graph import START, StateGraph, add_messages
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, Durability, Send, interrupt
@@ -61,10 +60,7 @@ def chat(saver: BaseCheckpointSaver[Any] | None) -> Graph:
         said = state["messages"][-1].text
         return {"messages": [AIMessage(f"You said {said!r}.")], "count": 1}
 
-    built = StateGraph(Chat)
-    built.add_node("answer", answer)
-    built.add_edge(START, "answer")
-    return built.compile(checkpointer=saver)
+    return StateGraph(Chat).add_node("answer", answer).add_edge(START, "answer").compile(checkpointer=saver)
 
 
 def log(saver: BaseCheckpointSaver[Any]) -> Graph:
@@ -74,12 +70,7 @@ def log(saver: BaseCheckpointSaver[Any]) -> Graph:
         line = f"{len(state['lines'])}"
         return {"lines": [line], "all": [line], "step": state.get("step", 0) + 1}
 
-    built = StateGraph(Log)
-    built.add_node("one", write)
-    built.add_node("two", write)
-    built.add_edge(START, "one")
-    built.add_edge("one", "two")
-    return built.compile(checkpointer=saver)
+    return StateGraph(Log).add_sequence([("one", write), ("two", write)]).add_edge(START, "one").compile(saver)
 
 
 def texts(values: Any) -> list[str]:
@@ -118,8 +109,7 @@ def test_a_graph_says_the_same_as_with_the_in_memory_saver(saver: CofioSaver) ->
 
 
 @pytest.mark.requirement("langgraph.saver.interrupts")
-@pytest.mark.parametrize("restarted", [False, True])
-def test_a_graph_waits_for_an_answer_and_goes_on_with_it(store_address: StoreAddress, restarted: bool) -> None:
+def test_a_graph_waits_for_an_answer_and_goes_on_with_it_in_another_process(store_address: StoreAddress) -> None:
     ran = []
 
     def ask(state: Chat) -> Chat:
@@ -132,30 +122,23 @@ def test_a_graph_waits_for_an_answer_and_goes_on_with_it(store_address: StoreAdd
         ran.append("before")
         return {"count": 1}
 
-    def made(saver: CofioSaver) -> Graph:
-        built = StateGraph(Chat)
-        built.add_node("before", before)
-        built.add_node("ask", ask)
-        built.add_edge(START, "before")
-        built.add_edge("before", "ask")
-        return built.compile(checkpointer=saver)
+    def opened() -> CofioSaver:
+        return CofioSaver.open(store_address.spell(), settings=QUIET)
 
-    saver = CofioSaver.open(store_address.spell(), settings=QUIET)
-    asked = made(saver).invoke({"messages": []}, thread())
-    assert asked["__interrupt__"][0].value == {"question": "sure?"}
-    if restarted:
-        saver.close()
-        saver = CofioSaver.open(store_address.spell(), settings=QUIET)
-    state = made(saver).get_state(thread())
-    assert state.next == ("ask",)
-    assert state.tasks[0].interrupts[0].value == {"question": "sure?"}
-    assert made(saver).invoke(Command(resume="yes"), thread())["__interrupt__"][0].value == "really?"
-    if restarted:
-        saver.close()
-        saver = CofioSaver.open(store_address.spell(), settings=QUIET)
-    assert texts(made(saver).invoke(Command(resume="of course"), thread())) == ["yes of course"]
+    built = StateGraph(Chat).add_sequence([("before", before), ("ask", ask)]).add_edge(START, "before")
+    with opened() as saver:
+        asked = built.compile(checkpointer=saver).invoke({"messages": []}, thread())
+        assert asked["__interrupt__"][0].value == {"question": "sure?"}
+    with opened() as saver:
+        graph = built.compile(checkpointer=saver)
+        state = graph.get_state(thread())
+        assert state.next == ("ask",)
+        assert state.tasks[0].interrupts[0].value == {"question": "sure?"}
+        assert graph.invoke(Command(resume="yes"), thread())["__interrupt__"][0].value == "really?"
+    with opened() as saver:
+        values = built.compile(checkpointer=saver).invoke(Command(resume="of course"), thread())
+    assert texts(values) == ["yes of course"]
     assert ran == ["before", "ask", "ask", "ask"]
-    saver.close()
 
 
 @pytest.mark.requirement("langgraph.saver.time")
@@ -186,18 +169,10 @@ def test_subgraphs_have_checkpoints_of_their_own(saver: CofioSaver) -> None:
     def ask(state: Chat) -> Chat:
         return {"messages": [HumanMessage(interrupt("name?"))]}
 
-    inner = StateGraph(Chat)
-    inner.add_node("ask", ask)
-    inner.add_edge(START, "ask")
-    middle = StateGraph(Chat)
-    middle.add_node("inner", inner.compile())
-    middle.add_edge(START, "inner")
-    outer = StateGraph(Chat)
-    outer.add_node("middle", middle.compile())
-    outer.add_node("after", lambda state: {"count": 5})
-    outer.add_edge(START, "middle")
-    outer.add_edge("middle", "after")
-    graph = outer.compile(checkpointer=saver)
+    inner = StateGraph(Chat).add_node("ask", ask).add_edge(START, "ask").compile()
+    middle = StateGraph(Chat).add_node("inner", inner).add_edge(START, "inner").compile()
+    outer = StateGraph(Chat).add_node("middle", middle).add_node("after", lambda state: {"count": 5})
+    graph = outer.add_edge(START, "middle").add_edge("middle", "after").compile(checkpointer=saver)
     graph.invoke({"messages": [HumanMessage("hello", id="1")]}, thread())
     state = graph.get_state(thread(), subgraphs=True)
     below = state.tasks[0].state.tasks[0].state  # type: ignore[union-attr]
@@ -244,41 +219,6 @@ def test_graphs_run_asynchronously_many_at_a_time(saver: CofioSaver) -> None:
     asyncio.run(work())
 
 
-@pytest.mark.requirement("langgraph.saver.async")
-def test_a_thread_that_was_run_synchronously_goes_on_asynchronously(saver: CofioSaver) -> None:
-    graph = chat(saver)
-    graph.invoke({"messages": [HumanMessage("a")]}, thread())
-    assert texts(asyncio.run(graph.ainvoke({"messages": [HumanMessage("b")]}, thread())))[2:] == ["b", "You said 'b'."]
-
-
-@pytest.mark.requirement("langgraph.saver.graphs")
-def test_the_functional_form_remembers_what_it_returned_and_what_its_tasks_did(saver: CofioSaver) -> None:
-    ran = []
-
-    @task
-    def double(number: int) -> int:
-        ran.append(number)
-        return number * 2
-
-    @entrypoint(checkpointer=saver)
-    def total(number: int, *, previous: int | None = None) -> entrypoint.final[int, int]:
-        doubled = double(number).result()
-        agreed = interrupt(doubled)
-        return entrypoint.final(value=doubled, save=(previous or 0) + doubled + agreed)
-
-    for number in (1, 2):
-        total.invoke(number, thread())
-        assert total.invoke(Command(resume=100), thread()) == number * 2
-    assert total.get_state(thread()).values == 4
-    assert ran == [1, 2]
-    latest = saver.get_tuple(config_of())
-    assert latest is not None
-    assert latest.checkpoint["channel_values"]["__previous__"] == 206
-
-
-# Deltas.
-
-
 @pytest.mark.requirement("langgraph.saver.deltas")
 @pytest.mark.parametrize("durability", ["sync", "async", "exit"])
 def test_channels_that_keep_what_was_written_come_back_whole(
@@ -313,10 +253,8 @@ def test_pruning_and_copying_keep_what_such_channels_lean_on(saver: CofioSaver) 
     class Short(TypedDict, total=False):
         lines: Annotated[list[str], DeltaChannel(joined, snapshot_frequency=4)]
 
-    built = StateGraph(Short)
-    built.add_node("one", lambda state: {"lines": [str(len(state["lines"]))]})
-    built.add_edge(START, "one")
-    graph = built.compile(checkpointer=saver)
+    count = ("one", lambda state: {"lines": [str(len(state["lines"]))]})
+    graph = StateGraph(Short).add_sequence([count]).add_edge(START, "one").compile(checkpointer=saver)
     lines: list[str] = []
     for turn in range(9):
         lines = graph.invoke({"lines": [f"turn {turn}"]}, thread())["lines"]
@@ -337,9 +275,6 @@ def test_it_is_an_error_when_a_part_of_what_was_written_was_deleted(saver: Cofio
     saver.delete_for_runs(["second"])
     with pytest.raises(Unavailable, match="was deleted or has expired: what the channel 'all' held is lost"):
         graph.get_state(thread())
-
-
-# Threads and processes.
 
 
 @pytest.mark.requirement("langgraph.saver.concurrent")
@@ -379,6 +314,7 @@ with CofioSaver.open(store) as saver:
 
 
 @pytest.mark.requirement("langgraph.saver.concurrent")
+@pytest.mark.usefixtures("process")
 def test_processes_share_a_store(store_address: StoreAddress) -> None:
     store = store_address.spell()
     running = [

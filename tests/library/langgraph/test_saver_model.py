@@ -201,7 +201,9 @@ def told(found: CheckpointTuple) -> str:
     ))  # fmt: skip
 
 
-@pytest.mark.requirement("langgraph.saver.model")
+@pytest.mark.requirement(
+    "langgraph.saver.model", "langgraph.saver.delete", "langgraph.saver.prune", "langgraph.saver.copy"
+)
 def test_the_two_savers_say_the_same(stores: Stores) -> None:
     machine = type("Model", (Model,), {"stores": stores})
     chosen = settings(max_examples=stores.scale(30), stateful_step_count=20, deadline=None)

@@ -103,6 +103,7 @@ def test_no_model_is_asked_where_the_user_said_nothing() -> None:
 
 
 @pytest.mark.requirement("extractor.light")
+@pytest.mark.usefixtures("process")
 def test_managers_are_imported_without_a_model() -> None:
     code = "import sys, cofio.library.manager; print({'openai', 'cofio.llm'} & sys.modules.keys())"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

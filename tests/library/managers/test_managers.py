@@ -6,7 +6,6 @@ import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -23,36 +22,17 @@ from cofio.library.recall_block import is_memory_block
 from cofio.library.state import AgentState
 from cofio.library.store import BaseStore, InMemoryStore
 
+from ..stores.test_base import Smallest
+
 SYSTEM = Message.system("be kind")
 
 
-class Bare(BaseStore):
-    """A store with the four methods that every store has: no search, no times."""
-
-    def __init__(self) -> None:
-        self.values: dict[tuple[tuple[str, ...], str], Any] = {}
-
-    async def put(
-        self, namespace: tuple[str, ...], key: str, value: Any, metadata: dict[str, Any] | None = None
-    ) -> None:
-        self.values[namespace, key] = value
-
-    async def get(self, namespace: tuple[str, ...], key: str) -> Any | None:
-        return self.values.get((namespace, key))
-
-    async def delete(self, namespace: tuple[str, ...], key: str) -> bool:
-        return self.values.pop((namespace, key), None) is not None
-
-    async def list_keys(self, namespace: tuple[str, ...], limit: int = 100) -> list[str]:
-        return [key for space, key in self.values if space == namespace][:limit]
-
-
-@pytest.fixture(params=["memory", "cofio", "bare"])
+@pytest.fixture(params=["memory", "cofio", "smallest"])
 def store(request: pytest.FixtureRequest, memory: Engine) -> BaseStore:
-    """A store of each sort."""
+    """A store of each sort; the smallest has neither a search nor times."""
     if request.param == "cofio":
         return CofioStore(memory)
-    return InMemoryStore() if request.param == "memory" else Bare()
+    return InMemoryStore() if request.param == "memory" else Smallest()
 
 
 def user(key: str, content: str = "something") -> Memory:
@@ -83,74 +63,18 @@ def blocks(state: AgentState) -> list[str]:
     return [line for block in found for line in block.split("\n")[3:-1]]
 
 
-@pytest.mark.requirement("manager.signatures")
-def test_managers_have_the_signatures_of_the_page() -> None:
-    parameters = inspect.signature(LLMMemoryManager).parameters
-    assert {each.name: each.default for each in list(parameters.values())[1:]} == {
-        "extract_fn": None,
-        "namespace_prefix": ("locus_memory",),
-        "max_memories": 50,
-        "retrieve_limit": 20,
+@pytest.mark.requirement("manager.signatures", "manager.repr", "manager.noop", "manager.base")
+def test_managers_have_the_signatures_of_the_page_and_one_of_ones_own_needs_three_methods() -> None:
+    parameters = [*inspect.signature(LLMMemoryManager).parameters.values()][1:]
+    assert {each.name: each.default for each in parameters} == {
+        "extract_fn": None, "namespace_prefix": ("locus_memory",), "max_memories": 50, "retrieve_limit": 20,
         "raise_errors": False,
-    }
-    assert [each.kind for each in parameters.values()][1:] == [inspect.Parameter.KEYWORD_ONLY] * 5
-    for kind in (BaseMemoryManager, LLMMemoryManager, NoopMemoryManager):
-        for name, wanted in (
-            ("extract", ["self", "messages"]),
-            ("retrieve", ["self", "limit"]),
-            ("save", ["self", "memories"]),
-            ("on_session_start", ["self", "state"]),
-            ("on_session_end", ["self", "state"]),
-        ):
-            method = inspect.getattr_static(kind, name)
-            assert inspect.iscoroutinefunction(method)
-            assert list(inspect.signature(method).parameters) == wanted
-        assert inspect.signature(kind.retrieve).parameters["limit"].default == 20
-    with pytest.raises(TypeError, match="abstract"):
-        BaseMemoryManager()  # type: ignore[abstract]  # that is the point
-
-
-@pytest.mark.requirement("manager.invalid")
-def test_a_manager_refuses_what_makes_no_sense() -> None:
-    wrongs: list[tuple[dict[str, Any], type[Exception]]] = [
-        ({"max_memories": 0}, ValueError),
-        ({"max_memories": 2.5}, TypeError),
-        ({"retrieve_limit": -1}, ValueError),
-        ({"retrieve_limit": "all"}, TypeError),
-        ({"extract_fn": "well"}, TypeError),
-        ({"namespace_prefix": "users"}, TypeError),
-        ({"namespace_prefix": ("users", 3)}, TypeError),
-    ]
-    for wrong, error in wrongs:
-        with pytest.raises(error, match=next(iter(wrong))):
-            LLMMemoryManager(InMemoryStore(), **wrong)
-    manager = LLMMemoryManager(InMemoryStore())
-    with pytest.raises(ValueError, match="limit"):
-        run(manager.retrieve(-1))
-    with pytest.raises(TypeError, match="Memory"):
-        run(manager.save([user("a"), {"key": "b"}]))  # type: ignore[list-item]  # that is the point
-    assert run(manager.retrieve()) == []
-
-
-@pytest.mark.requirement("manager.repr")
-def test_managers_say_what_they_are() -> None:
-    assert repr(NoopMemoryManager()) == "NoopMemoryManager()"
+    }  # fmt: skip
+    assert {each.kind for each in parameters} == {inspect.Parameter.KEYWORD_ONLY}
     assert repr(LLMMemoryManager(InMemoryStore())) == (
         "LLMMemoryManager(store=InMemoryStore, namespace_prefix=('locus_memory',), retrieve_limit=20)"
     )
 
-
-@pytest.mark.requirement("manager.noop")
-def test_the_noop_manager_keeps_nothing_and_changes_nothing() -> None:
-    manager = NoopMemoryManager()
-    state = AgentState(messages=(SYSTEM, Message.user("I'm a baker")))
-    assert run(manager.extract(list(state.messages))) == []
-    assert run(manager.save([user("a")]), manager.on_session_end(state), manager.retrieve()) == []
-    assert run(manager.on_session_start(state)) is state
-
-
-@pytest.mark.requirement("manager.base")
-def test_a_manager_of_ones_own_needs_three_methods() -> None:
     class Listed(BaseMemoryManager):
         kept: list[Memory] = []  # noqa: RUF012 - one object, in one test
 
@@ -163,12 +87,33 @@ def test_a_manager_of_ones_own_needs_three_methods() -> None:
         async def save(self, memories: list[Memory]) -> None:
             self.kept += memories
 
-    manager = Listed()
-    started = run(
-        manager.on_session_end(AgentState(messages=(Message.user("bread"),))), manager.on_session_start(AgentState())
-    )
-    assert blocks(started) == ["USER [bread]: something"]
-    assert repr(manager) == "Listed()"
+    with pytest.raises(TypeError, match="abstract"):
+        BaseMemoryManager()  # type: ignore[abstract]  # that is the point
+    state = AgentState(messages=(SYSTEM, Message.user("bread")))
+    own, noop = Listed(), NoopMemoryManager()
+    assert blocks(run(own.on_session_end(state), own.on_session_start(AgentState()))) == ["USER [bread]: something"]
+    assert [repr(own), repr(noop)] == ["Listed()", "NoopMemoryManager()"]
+    assert run(noop.extract(list(state.messages))) == []
+    assert run(noop.save([user("a")]), noop.on_session_end(state), noop.retrieve()) == []
+    assert run(noop.on_session_start(state)) is state
+
+
+@pytest.mark.requirement("manager.invalid")
+def test_a_manager_refuses_what_makes_no_sense() -> None:
+    wrong: dict[str, Any]
+    for wrong, error in (
+        ({"max_memories": 0}, ValueError), ({"max_memories": 2.5}, TypeError), ({"retrieve_limit": -1}, ValueError),
+        ({"retrieve_limit": "all"}, TypeError), ({"extract_fn": "well"}, TypeError),
+        ({"namespace_prefix": "users"}, TypeError), ({"namespace_prefix": ("users", 3)}, TypeError),
+    ):  # fmt: skip
+        with pytest.raises(error, match=next(iter(wrong))):
+            LLMMemoryManager(InMemoryStore(), **wrong)
+    manager = LLMMemoryManager(InMemoryStore())
+    with pytest.raises(ValueError, match="limit"):
+        run(manager.retrieve(-1))
+    with pytest.raises(TypeError, match="Memory"):
+        run(manager.save([user("a"), {"key": "b"}]))  # type: ignore[list-item]  # that is the point
+    assert run(manager.retrieve()) == []
 
 
 @pytest.mark.requirement("manager.namespaces")
@@ -195,14 +140,6 @@ def test_saving_updates_by_key_in_one_batch_and_leaves_what_it_was_given_alone(s
     run(manager.save([]))
 
 
-@pytest.mark.requirement("manager.batch")
-def test_a_batch_with_something_that_cannot_be_kept_changes_nothing(memory: Engine) -> None:
-    manager = LLMMemoryManager(CofioStore(memory))
-    with pytest.raises(Invalid, match="value"):
-        run(manager.save([user("a"), Memory(MemoryType.USER, "b", "x", {"odd": object()})]))
-    assert run(manager.retrieve()) == []
-
-
 @pytest.mark.requirement("manager.max")
 def test_of_each_type_only_so_many_are_kept_and_the_oldest_go(
     store: BaseStore, advance: Callable[[float], None]
@@ -223,7 +160,7 @@ def test_of_each_type_only_so_many_are_kept_and_the_oldest_go(
     assert run(store.list_keys(("locus_memory", "project"))) == ["other"]
 
 
-@pytest.mark.requirement("manager.retrieve")
+@pytest.mark.requirement("manager.retrieve", "manager.retrieve-limit")
 def test_the_most_recently_updated_come_first_and_limits_hold(
     store: BaseStore, advance: Callable[[float], None]
 ) -> None:
@@ -237,23 +174,18 @@ def test_the_most_recently_updated_come_first_and_limits_hold(
     assert keys(run(manager.retrieve(limit=2))) == ["k0", "k7"]
     assert keys(run(manager.retrieve(100))) == ["k0", "k7", "k6"]
     assert run(manager.retrieve(0)) == []
-    assert keys(run(LLMMemoryManager(store, retrieve_limit=100).retrieve(100)))[:4] == ["k0", "k7", "k6", "k5"]
-    state = run(manager.on_session_start(AgentState()))
-    assert len(blocks(state)) == 3
+    assert len(blocks(run(manager.on_session_start(AgentState())))) == 3
     nothing = LLMMemoryManager(store, retrieve_limit=0)
     assert run(nothing.on_session_start(AgentState())).messages == ()
     assert run(nothing.retrieve()) == []
+    many = LLMMemoryManager(store, retrieve_limit=40)
+    assert keys(run(many.retrieve(100)))[:4] == ["k0", "k7", "k6", "k5"]
+    run(many.save([user(f"n{number}") for number in range(45)]))
+    assert len(blocks(run(many.on_session_start(AgentState())))) == 40
+    assert len(run(many.retrieve())) == 20
 
 
-@pytest.mark.requirement("manager.retrieve-limit")
-def test_more_than_twenty_are_recalled_where_the_limit_says_so() -> None:
-    manager = LLMMemoryManager(InMemoryStore(), retrieve_limit=40)
-    run(manager.save([user(f"k{number}") for number in range(45)]))
-    assert len(blocks(run(manager.on_session_start(AgentState())))) == 40
-    assert len(run(manager.retrieve())) == 20
-
-
-@pytest.mark.requirement("manager.strangers")
+@pytest.mark.requirement("manager.strangers", "manager.times")
 def test_what_others_put_into_the_namespace_is_passed_over_and_left_alone(store: BaseStore) -> None:
     manager = LLMMemoryManager(store, max_memories=1)
     space = ("locus_memory", "user")
@@ -262,6 +194,10 @@ def test_what_others_put_into_the_namespace_is_passed_over_and_left_alone(store:
     run(manager.save([user("mine")]), manager.save([user("newer")]))
     assert keys(run(manager.retrieve())) == ["newer"]
     assert sorted(run(store.list_keys(space))) == ["a", "b", "c", "d", "newer"]
+    times = LLMMemoryManager(InMemoryStore())  # what a memory says of its own time does not count
+    old = user("old").to_store_value() | {"metadata": {"updated_at": "2999-01-01T00:00:00+00:00"}}
+    run(times.store.put(space, "old", old), times.save([user("new")]))
+    assert keys(run(times.retrieve())) == ["new", "old"]
 
 
 @pytest.mark.requirement("manager.relevance")
@@ -316,24 +252,6 @@ def test_a_block_is_replaced_and_taken_away_with_its_last_memory() -> None:
     assert run(manager.on_session_start(again)).messages == (SYSTEM, Message.user("hello"), Message.assistant("hi"))
 
 
-@pytest.mark.requirement("block.own-prompt")
-def test_a_prompt_that_begins_like_a_block_is_kept() -> None:
-    seen: list[list[Message]] = []
-
-    def extract(messages: list[Message]) -> list[Memory]:
-        seen.append(messages)
-        return [user("a")]
-
-    manager = LLMMemoryManager(InMemoryStore(), extract_fn=extract)
-    prompt = Message.system("[Long-term Memory]\nUse what you know of the user.")
-    state = AgentState(messages=(prompt, Message.user("hello")))
-    run(manager.on_session_end(state))
-    assert seen == [list(state.messages)]
-    started = run(manager.on_session_start(state))
-    assert [message for message in started.messages if not is_memory_block(message)] == list(state.messages)
-    assert len(started.messages) == 3
-
-
 said = st.builds(Message, role=st.sampled_from([Role.SYSTEM, Role.USER, Role.ASSISTANT]), content=st.text(max_size=5))
 
 
@@ -380,53 +298,10 @@ def test_a_function_may_be_plain_or_asynchronous_and_never_sees_the_block() -> N
         assert sorted(keys(run(manager.retrieve()))) == ["a", "b"]
 
 
-@pytest.mark.requirement("manager.nonsense")
-def test_nonsense_from_a_function_is_an_error_of_extract_and_no_end_of_the_run(
+@pytest.mark.requirement("manager.nonsense", "manager.raise-errors")
+def test_what_goes_wrong_at_the_end_is_told_and_raised_only_where_that_is_wanted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def broken(messages: list[Message]) -> Any:
-        raise LookupError("no model")
-
-    state = AgentState(run_id="r1", messages=(Message.user("hello"),))
-    functions: list[tuple[Any, type[Exception]]] = [
-        (lambda messages: None, TypeError),
-        (lambda messages: {"a": 1}, TypeError),
-        (lambda messages: "memories", TypeError),
-        (lambda messages: [user("a"), {"type": "user"}], TypeError),
-        (broken, LookupError),
-    ]
-    for function, error in functions:
-        manager = LLMMemoryManager(InMemoryStore(), extract_fn=function)
-        with pytest.raises(error, match=r"extract_fn|no model"):
-            run(manager.extract(list(state.messages)))
-        events: list[StreamEvent] = []
-        caplog.clear()
-        with observe(events.append), caplog.at_level(logging.WARNING):
-            run(manager.on_session_end(state))
-        (event,) = events
-        assert (event.event_type, event.run_id, event.data["stage"]) == ("memory.manager.failed", "r1", "extract")
-        assert error.__name__ in event.data["error"]
-        assert "r1" in caplog.text
-        assert run(manager.retrieve()) == []
-
-
-@pytest.mark.requirement("manager.nonsense")
-def test_a_store_that_fails_at_the_end_does_not_end_the_run() -> None:
-    class Full(InMemoryStore):
-        async def put_batch(self, items: list[tuple[tuple[str, ...], str, Any, dict[str, Any] | None]]) -> None:
-            raise OSError("no space")
-
-    events: list[StreamEvent] = []
-    manager = LLMMemoryManager(Full())
-    with observe(events.append):
-        run(manager.on_session_end(AgentState(messages=(Message.user("I'm a baker"),))))
-    assert [event.data for event in events] == [{"stage": "save", "error": "OSError: no space"}]
-    with pytest.raises(OSError, match="no space"):
-        run(manager.save([user("a")]))
-
-
-@pytest.mark.requirement("manager.raise-errors")
-def test_what_goes_wrong_at_the_end_can_be_raised() -> None:
     def broken(messages: list[Message]) -> Any:
         raise LookupError("no model")
 
@@ -435,15 +310,31 @@ def test_what_goes_wrong_at_the_end_can_be_raised() -> None:
             raise OSError("no space")
 
     state = AgentState(run_id="r1", messages=(Message.user("I'm a baker"),))
-    managers: list[tuple[LLMMemoryManager, type[Exception], str]] = [
-        (LLMMemoryManager(InMemoryStore(), extract_fn=broken, raise_errors=True), LookupError, "extract"),
-        (LLMMemoryManager(Full(), raise_errors=True), OSError, "save"),
-    ]
-    for manager, error, stage in managers:
+    function: Any
+    for store, function, error, stage in (
+        (InMemoryStore(), lambda messages: None, TypeError, "extract"),
+        (InMemoryStore(), lambda messages: {"a": 1}, TypeError, "extract"),
+        (InMemoryStore(), lambda messages: "memories", TypeError, "extract"),
+        (InMemoryStore(), lambda messages: [user("a"), {"type": "user"}], TypeError, "extract"),
+        (InMemoryStore(), broken, LookupError, "extract"),
+        (Full(), None, OSError, "save"),
+    ):
         events: list[StreamEvent] = []
-        with observe(events.append), pytest.raises(error):
+        manager = LLMMemoryManager(store, extract_fn=function)
+        strict = LLMMemoryManager(store, extract_fn=function, raise_errors=True)
+        caplog.clear()
+        with observe(events.append), caplog.at_level(logging.WARNING):
             run(manager.on_session_end(state))
-        assert [(event.event_type, event.data["stage"]) for event in events] == [("memory.manager.failed", stage)]
+            with pytest.raises(error, match=r"extract_fn|no model|no space"):
+                run(strict.on_session_end(state))
+        assert [(event.event_type, event.run_id, event.data["stage"]) for event in events] == [
+            ("memory.manager.failed", "r1", stage)
+        ] * 2
+        assert error.__name__ in events[0].data["error"]
+        assert "r1" in caplog.text
+        assert run(manager.retrieve()) == []
+        with pytest.raises(error):
+            run(manager.extract(list(state.messages)) if stage == "extract" else manager.save([user("a")]))
 
     class Own(NoopMemoryManager):
         raise_errors = True
@@ -485,23 +376,13 @@ def test_memories_outlive_the_process_that_kept_them(store_address: StoreAddress
             run(manager.on_session_end(state))
 
 
-@pytest.mark.requirement("manager.times")
-def test_times_of_the_store_count_and_not_what_a_memory_says_of_itself() -> None:
-    store = InMemoryStore()
-    manager = LLMMemoryManager(store)
-    future = (datetime.now(UTC) + timedelta(days=400)).isoformat()
-    old = user("old").to_store_value() | {"metadata": {"updated_at": future}}
-    run(store.put(("locus_memory", "user"), "old", old))
-    run(manager.save([user("new")]))
-    assert keys(run(manager.retrieve())) == ["new", "old"]
-
-
-@pytest.mark.requirement("manager.bad-text")
-def test_a_memory_with_a_bad_character_does_not_cost_the_others(memory: Engine) -> None:
+@pytest.mark.requirement("manager.bad-text", "manager.batch")
+def test_a_batch_is_kept_whole_or_not_at_all_and_a_bad_character_costs_nothing(memory: Engine) -> None:
     manager = LLMMemoryManager(CofioStore(memory))
-    asyncio.run(
-        manager.save([Memory(MemoryType.USER, "n", "has NUL \0 in it"), Memory(MemoryType.USER, "ok", "fine \ud800")])
-    )
-    assert {each.key: each.content for each in asyncio.run(manager.retrieve())} == {
+    with pytest.raises(Invalid, match="value"):
+        run(manager.save([user("a"), Memory(MemoryType.USER, "b", "x", {"odd": object()})]))
+    assert run(manager.retrieve()) == []
+    run(manager.save([user("n", "has NUL \0 in it"), user("ok", "fine \ud800")]))
+    assert {each.key: each.content for each in run(manager.retrieve())} == {
         "n": "has NUL \ufffd in it", "ok": "fine \ufffd",
     }  # fmt: skip

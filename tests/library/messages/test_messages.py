@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from typing import Any
 
 import pytest
 from pydantic import ValidationError
@@ -11,35 +12,17 @@ from pydantic import ValidationError
 from cofio.library.messages import Message, Role, ToolCall, ToolResult
 
 
-@pytest.mark.requirement("messages.roles")
-def test_there_are_four_roles_which_are_texts() -> None:
+@pytest.mark.requirement("messages.fields", "messages.frozen", "messages.roles")
+def test_a_message_has_the_fields_and_defaults_of_the_reference_and_cannot_be_changed() -> None:
     assert [role.value for role in Role] == ["system", "user", "assistant", "tool"]
     assert Role("user") == "user"
-    with pytest.raises(ValueError, match="poet"):
-        Role("poet")
-
-
-@pytest.mark.requirement("messages.fields")
-def test_a_message_has_the_fields_and_defaults_of_the_reference() -> None:
-    assert list(Message.model_fields) == ["role", "content", "tool_calls", "tool_call_id", "name", "metadata"]
     message = Message(role=Role.USER)
-    assert message.model_dump() == {
-        "role": Role.USER,
-        "content": None,
-        "tool_calls": [],
-        "tool_call_id": None,
-        "name": None,
-        "metadata": {},
-    }
+    fields: dict[str, Any] = {"content": None, "tool_calls": [], "tool_call_id": None, "name": None, "metadata": {}}
+    assert list(message.model_dump().items()) == [("role", Role.USER), *fields.items()]
     assert Message(role=Role.USER).metadata is not message.metadata
-
-
-@pytest.mark.requirement("messages.frozen")
-def test_a_message_cannot_be_changed() -> None:
-    message = Message.user("hello")
     with pytest.raises(ValidationError):
         message.content = "goodbye"
-    assert message.content == "hello"
+    assert message.content is None
 
 
 @pytest.mark.requirement("messages.makers")
@@ -57,33 +40,25 @@ def test_each_role_has_its_maker() -> None:
 @pytest.mark.requirement("messages.invalid")
 def test_what_is_no_message_is_refused_with_its_field() -> None:
     for wrong, name in (
-        ({"role": "poet"}, "role"),
-        ({"content": "x"}, "role"),
-        ({"role": "user", "content": 3}, "content"),
-        ({"role": "user", "tool_calls": [{"id": "1"}]}, "name"),
-        ({"role": "user", "metadata": "x"}, "metadata"),
-    ):
+        ({"role": "poet"}, "role"), ({"content": "x"}, "role"), ({"role": "user", "content": 3}, "content"),
+        ({"role": "user", "tool_calls": [{"id": "1"}]}, "name"), ({"role": "user", "metadata": "x"}, "metadata"),
+    ):  # fmt: skip
         with pytest.raises(ValidationError, match=name):
             Message.model_validate(wrong)
 
 
-@pytest.mark.requirement("messages.calls")
+@pytest.mark.requirement("messages.calls", "messages.results")
 def test_a_call_has_an_id_of_its_own_and_takes_args_for_arguments() -> None:
     first, second = ToolCall(name="look"), ToolCall(name="look")
     assert re.fullmatch(r"call_[0-9a-f]{12}", first.id)
     assert first.id != second.id
     assert first.arguments == {}
     assert ToolCall.model_validate({"name": "look", "args": {"at": 1}}).arguments == {"at": 1}
-    assert ToolCall.model_validate({"name": "look", "arguments": {"at": 2}}).arguments == {"at": 2}
     both = ToolCall.model_validate({"name": "look", "args": {"at": 1}, "arguments": {"at": 2}})
     assert both.arguments == {"at": 2}
     assert list(both.model_dump()) == ["id", "name", "arguments"]
     with pytest.raises(ValidationError, match="arguments"):
         ToolCall.model_validate({"name": "look", "arguments": "at"})
-
-
-@pytest.mark.requirement("messages.results")
-def test_a_result_is_a_success_without_an_error() -> None:
     result = ToolResult(tool_call_id="c", name="look", content="a cat")
     assert (result.error, result.duration_ms, result.success) == (None, None, True)
     assert not ToolResult(tool_call_id="c", name="look", content="", error="dark").success
@@ -94,9 +69,7 @@ def test_openai_is_sent_what_is_there_and_no_metadata() -> None:
     call = ToolCall(id="c1", name="look", arguments={"at": "sky"})
     assert Message.assistant(None, [call]).to_openai_format() == {
         "role": "assistant",
-        "tool_calls": [
-            {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": "sky"}'}},
-        ],
+        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": "sky"}'}}],
     }
     answer = Message.tool(ToolResult(tool_call_id="c1", name="look", content="blue"))
     assert answer.to_openai_format() == {"role": "tool", "content": "blue", "tool_call_id": "c1", "name": "look"}

@@ -20,8 +20,8 @@ def step(*calls: ToolCall) -> ReasoningStep:
     return ReasoningStep(iteration=1, tool_calls=list(calls))
 
 
-@pytest.mark.requirement("state.fields")
-def test_a_state_has_the_fields_and_defaults_of_the_reference() -> None:
+@pytest.mark.requirement("state.fields", "state.parts")
+def test_a_state_and_its_parts_have_the_fields_and_defaults_of_the_reference() -> None:
     state = AgentState()
     values = state.model_dump()
     assert len(values.pop("run_id")) == 32
@@ -29,56 +29,28 @@ def test_a_state_has_the_fields_and_defaults_of_the_reference() -> None:
     for name in ("started_at", "updated_at"):
         assert values.pop(name).tzinfo is UTC
     assert values == {
-        "agent_id": None,
-        "messages": (),
-        "iteration": 0,
-        "max_iterations": 20,
-        "tool_executions": (),
-        "reasoning_steps": (),
-        "confidence": 0.0,
-        "confidence_threshold": 0.85,
-        "confidence_history": (),
-        "tool_history": (),
-        "tool_loop_threshold": 3,
-        "terminal_tools": frozenset({"submit", "done", "finish", "complete"}),
-        "total_tokens_used": 0,
-        "prompt_tokens_used": 0,
-        "completion_tokens_used": 0,
-        "cache_creation_tokens_used": 0,
-        "cache_read_tokens_used": 0,
-        "token_budget": None,
-        "completion_mode": "auto",
-        "errors": (),
-        "provider_state": None,
-        "metadata": {},
-    }
+        "agent_id": None, "messages": (), "iteration": 0, "max_iterations": 20, "tool_executions": (),
+        "reasoning_steps": (), "confidence": 0.0, "confidence_threshold": 0.85, "confidence_history": (),
+        "tool_history": (), "tool_loop_threshold": 3,
+        "terminal_tools": frozenset({"submit", "done", "finish", "complete"}), "total_tokens_used": 0,
+        "prompt_tokens_used": 0, "completion_tokens_used": 0, "cache_creation_tokens_used": 0,
+        "cache_read_tokens_used": 0, "token_budget": None, "completion_mode": "auto", "errors": (),
+        "provider_state": None, "metadata": {},
+    }  # fmt: skip
     with pytest.raises(ValidationError):
         state.iteration = 3
-
-
-@pytest.mark.requirement("state.parts")
-def test_executions_and_steps_have_the_fields_of_the_reference() -> None:
     execution = ToolExecution(tool_name="look", tool_call_id="c1", arguments={})
     assert execution.success
     assert execution.timestamp.tzinfo is UTC
     assert execution.model_dump(exclude={"timestamp"}) == {
-        "tool_name": "look",
-        "tool_call_id": "c1",
-        "arguments": {},
-        "result": None,
-        "error": None,
-        "duration_ms": None,
+        "tool_name": "look", "tool_call_id": "c1", "arguments": {}, "result": None, "error": None, "duration_ms": None,
         "idempotent_cache_hit": False,
-    }
+    }  # fmt: skip
     assert not execution.model_copy(update={"error": "dark"}).success
     assert ReasoningStep(iteration=2).model_dump(exclude={"timestamp"}) == {
-        "iteration": 2,
-        "thought": None,
-        "tool_calls": [],
-        "tool_results": [],
-        "reflection": None,
+        "iteration": 2, "thought": None, "tool_calls": [], "tool_results": [], "reflection": None,
         "confidence_delta": 0.0,
-    }
+    }  # fmt: skip
 
 
 @pytest.mark.requirement("state.updates")
@@ -121,16 +93,6 @@ def test_every_update_gives_a_new_state_and_leaves_the_old_one() -> None:
     assert old.model_dump() == before
 
 
-@pytest.mark.requirement("state.confidence")
-def test_a_gain_of_confidence_counts_for_less_near_certainty() -> None:
-    state = AgentState(confidence=0.5)
-    assert state.adjust_confidence(0.5).confidence == 0.75
-    assert state.adjust_confidence(0.5, diminishing=False).confidence == 1.0
-    assert state.adjust_confidence(-0.5).confidence == 0.0
-    with pytest.raises(ValueError, match="confidence"):
-        state.with_confidence(float("nan"))
-
-
 @pytest.mark.requirement("state.loop")
 def test_only_the_same_calls_with_the_same_arguments_are_a_loop() -> None:
     same = ToolCall(name="look", arguments={"a": 1, "b": 2})
@@ -169,15 +131,6 @@ def test_a_run_ends_for_the_reasons_of_the_reference() -> None:
     assert AgentState(completion_mode="explicit", messages=(done,)).should_terminate == (True, "terminal_tool")
 
 
-@pytest.mark.requirement("state.tokens")
-def test_tokens_are_a_quarter_of_the_characters_until_they_are_counted() -> None:
-    call = ToolCall(name="look", arguments={"a": 1})
-    state = AgentState(messages=(Message.user("12345678"), Message.assistant(None, [call])))
-    assert state.total_tokens == (8 + len(str({"a": 1}))) // 4
-    assert state.with_token_usage(100, 1).total_tokens == 101
-    assert AgentState().total_tokens == 0
-
-
 texts = st.text(max_size=8)
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | texts,
@@ -196,27 +149,17 @@ bags = st.dictionaries(texts, odd, max_size=2)
 times = st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=5, minutes=30))]))
 calls = st.builds(ToolCall, id=texts, name=texts, arguments=bags)
 messages = st.builds(
-    Message,
-    role=st.sampled_from(Role),
-    content=st.none() | texts,
-    tool_calls=st.lists(calls, max_size=2),
-    tool_call_id=st.none() | texts,
-    name=st.none() | texts,
-    metadata=st.just({}) | bags,
-)
+    Message, role=st.sampled_from(Role), content=st.none() | texts, tool_calls=st.lists(calls, max_size=2),
+    tool_call_id=st.none() | texts, name=st.none() | texts, metadata=st.just({}) | bags,
+)  # fmt: skip
 executions = st.builds(ToolExecution, tool_name=texts, tool_call_id=texts, arguments=bags, timestamp=times)
 steps = st.builds(ReasoningStep, iteration=st.integers(), tool_calls=st.lists(calls, max_size=2), timestamp=times)
 states = st.builds(
-    AgentState,
-    messages=st.lists(messages, max_size=5).map(tuple),
-    tool_executions=st.lists(executions, max_size=2).map(tuple),
-    reasoning_steps=st.lists(steps, max_size=2).map(tuple),
-    terminal_tools=st.frozensets(texts),
-    confidence_history=st.lists(st.floats(0, 1), max_size=2).map(tuple),
-    provider_state=st.none() | bags,
-    metadata=bags,
-    started_at=times,
-)
+    AgentState, messages=st.lists(messages, max_size=5).map(tuple),
+    tool_executions=st.lists(executions, max_size=2).map(tuple), reasoning_steps=st.lists(steps, max_size=2).map(tuple),
+    terminal_tools=st.frozensets(texts), confidence_history=st.lists(st.floats(0, 1), max_size=2).map(tuple),
+    provider_state=st.none() | bags, metadata=bags, started_at=times,
+)  # fmt: skip
 
 
 @pytest.mark.requirement("state.checkpoint")
@@ -248,29 +191,29 @@ def test_a_checkpoint_of_a_subclass_or_of_odd_parts_is_the_json_dump() -> None:
     assert plain_role["messages"][0]["role"] == "user"
 
 
-@pytest.mark.requirement("state.checkpoint-copy")
-def test_what_is_done_to_a_checkpoint_is_not_done_to_the_state() -> None:
-    state = AgentState(
-        messages=(Message.user("hello"), Message.assistant(None, [ToolCall(name="x")])), metadata={"a": []}
-    )
-    checkpoint = state.to_checkpoint()
-    whole = state.model_dump()
+@pytest.mark.requirement("state.checkpoint-copy", "state.stable", "state.confidence", "state.tokens")
+def test_a_checkpoint_is_a_copy_in_a_stable_order_and_confidence_and_tokens_are_counted() -> None:
+    names = [f"tool{number}" for number in range(50)]
+    said = (Message.user("12345678"), Message.assistant(None, [ToolCall(name="x", arguments={"a": 1})]))
+    state = AgentState(confidence=0.5, messages=said, metadata={"a": []}, terminal_tools=frozenset(names))
+    checkpoint, whole = state.to_checkpoint(), state.model_dump()
+    assert checkpoint["terminal_tools"] == state.model_dump(mode="json")["terminal_tools"] == sorted(names)
+    assert whole["terminal_tools"] == frozenset(names)
     for message in checkpoint["messages"]:
         message["metadata"]["x"] = 1
         message["tool_calls"].append(1)
         message["content"] = "changed"
     checkpoint["metadata"]["a"].append(1)
     assert state.model_dump() == whole
-
-
-@pytest.mark.requirement("state.stable")
-def test_equal_states_give_equal_checkpoints_whatever_the_order_of_their_sets() -> None:
-    names = [f"tool{number}" for number in range(50)]
-    one = AgentState(run_id="r", terminal_tools=frozenset(names))
-    assert one.to_checkpoint()["terminal_tools"] == sorted(names)
-    assert one.model_dump(mode="json")["terminal_tools"] == sorted(names)
-    assert one.model_dump()["terminal_tools"] == frozenset(names)
-    assert AgentState.from_checkpoint(one.to_checkpoint()) == one
+    assert AgentState.from_checkpoint(state.to_checkpoint()) == state
+    assert state.adjust_confidence(0.5).confidence == 0.75  # a gain counts for less near certainty
+    assert state.adjust_confidence(0.5, diminishing=False).confidence == 1.0
+    assert state.adjust_confidence(-0.5).confidence == 0.0
+    with pytest.raises(ValueError, match="confidence"):
+        state.with_confidence(float("nan"))
+    assert state.total_tokens == (8 + len(str({"a": 1}))) // 4  # until they are counted
+    assert state.with_token_usage(100, 1).total_tokens == 101
+    assert AgentState().total_tokens == 0
 
 
 @pytest.mark.requirement("state.restore")

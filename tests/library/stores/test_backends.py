@@ -9,9 +9,10 @@ import socket
 import subprocess
 import sys
 import traceback
-from collections.abc import Callable, Coroutine
+from asyncio import run
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 import redis
@@ -28,13 +29,9 @@ from cofio.library.store import BaseStore, StoreCapabilities, StoreCapabilityErr
 from ... import servers
 from .conftest import BACKENDS
 
-T = TypeVar("T")
+pytestmark = pytest.mark.anyio
+
 NS = ("users", "u1")
-
-
-def run(call: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine."""
-    return asyncio.run(call)
 
 
 @pytest.fixture(params=BACKENDS)
@@ -70,26 +67,23 @@ def test_a_backend_goes_wherever_a_store_or_a_checkpointer_is_asked_for(backend:
 
 
 @pytest.mark.requirement("backends.both")
-def test_a_namespace_is_a_tuple_and_a_thread_is_a_string(backend: StorageBackend) -> None:
-    async def test() -> None:
-        await backend.put(("a",), "c", "said in the item")
-        await backend.save(said("said in the state"), "a", "c")
-        assert [item.key for item in await backend.search(("a",), "said")] == ["c"]
-        assert [item.key for item in await backend.search(namespace=("a",), query="said")] == ["c"]
-        for found in (await backend.search("state"), await backend.search(query="state", limit=1)):
-            assert [(each["thread_id"], each["checkpoint_id"]) for each in found] == [("a", "c")]
-        assert await backend.delete(("a",), "c")
-        assert not await backend.exists(namespace=("a",), key="c")
-        assert await backend.exists("a", "c")
-        assert await backend.exists(thread_id="a")
-        assert await backend.delete(thread_id="a", checkpoint_id="c")
-        assert not await backend.exists("a")
-        wrong: Any
-        for wrong in (None, 3, ["a"], b"a"):
-            with pytest.raises(TypeError, match="namespace"):
-                await backend.delete(wrong, "c")
-
-    run(test())
+async def test_a_namespace_is_a_tuple_and_a_thread_is_a_string(backend: StorageBackend) -> None:
+    await backend.put(("a",), "c", "said in the item")
+    await backend.save(said("said in the state"), "a", "c")
+    assert [item.key for item in await backend.search(("a",), "said")] == ["c"]
+    assert [item.key for item in await backend.search(namespace=("a",), query="said")] == ["c"]
+    for found in (await backend.search("state"), await backend.search(query="state", limit=1)):
+        assert [(each["thread_id"], each["checkpoint_id"]) for each in found] == [("a", "c")]
+    assert await backend.delete(("a",), "c")
+    assert not await backend.exists(namespace=("a",), key="c")
+    assert await backend.exists("a", "c")
+    assert await backend.exists(thread_id="a")
+    assert await backend.delete(thread_id="a", checkpoint_id="c")
+    assert not await backend.exists("a")
+    wrong: Any
+    for wrong in (None, 3, ["a"], b"a"):
+        with pytest.raises(TypeError, match="namespace"):
+            await backend.delete(wrong, "c")
 
 
 @pytest.mark.requirement("backends.names")
@@ -105,7 +99,9 @@ def test_the_backends_are_where_programs_for_the_reference_look_for_them() -> No
 
 
 @pytest.mark.requirement("backends.capabilities")
-def test_each_backend_says_what_it_can_do(redis_backend: RedisBackend, postgresql_backend: PostgreSQLBackend) -> None:
+async def test_each_backend_says_what_it_can_do_and_postgresql_has_vectors_and_transactions(
+    redis_backend: RedisBackend, postgresql_backend: PostgreSQLBackend
+) -> None:
     both: dict[str, bool] = {
         "search": True, "ttl": True, "list_namespaces": True, "batch_operations": True, "metadata_query": True,
         "vacuum": True, "branching": True, "list_threads": True, "list_with_metadata": True,
@@ -114,32 +110,18 @@ def test_each_backend_says_what_it_can_do(redis_backend: RedisBackend, postgresq
     assert redis_backend.capabilities == BackendCapabilities(**both)
     assert postgresql_backend.capabilities == BackendCapabilities(**both, semantic_search=True, transactions=True)
     with pytest.raises(StoreCapabilityError, match="RedisBackend does not support 'semantic_search'"):
-        run(redis_backend.put_with_embedding(NS, "k", 1, [1.0]))
-
-
-@pytest.mark.requirement("backends.capabilities")
-def test_on_postgresql_there_are_vectors_and_transactions(postgresql_backend: PostgreSQLBackend) -> None:
-    async def stop_within_a_transaction() -> None:
-        async with postgresql_backend.transaction() as changes:
-            await changes.delete(NS, "near")
-            raise RuntimeError("stop")
-
-    async def test() -> None:
-        await postgresql_backend.put_with_embedding(NS, "near", 1, [1.0, 0.1], {"kind": "x"})
-        await postgresql_backend.put_with_embedding(NS, "far", 2, [0.0, 1.0], {"kind": "x"})
-        found = await postgresql_backend.search_by_embedding(NS, [1.0, 0.0], 1, 0.5, {"kind": "x"})
-        assert [each.item.key for each in found] == ["near"]
-        assert await postgresql_backend.get_embedding(NS, "far") == [0.0, 1.0]
-        with pytest.raises(RuntimeError, match="stop"):
-            await stop_within_a_transaction()
-        async with postgresql_backend.transaction() as changes:
-            await changes.put(NS, "new", 3, if_version=0)
-            await changes.delete(NS, "far")
-        assert await postgresql_backend.list_keys(NS) == ["near", "new"]
-        with pytest.raises(Unavailable, match="no embedder"):
-            await postgresql_backend.search_by_meaning(NS, "anything")
-
-    run(test())
+        await redis_backend.put_with_embedding(NS, "k", 1, [1.0])
+    await postgresql_backend.put_with_embedding(NS, "near", 1, [1.0, 0.1], {"kind": "x"})
+    await postgresql_backend.put_with_embedding(NS, "far", 2, [0.0, 1.0], {"kind": "x"})
+    found = await postgresql_backend.search_by_embedding(NS, [1.0, 0.0], 1, 0.5, {"kind": "x"})
+    assert [each.item.key for each in found] == ["near"]
+    assert await postgresql_backend.get_embedding(NS, "far") == [0.0, 1.0]
+    async with postgresql_backend.transaction() as changes:
+        await changes.put(NS, "new", 3, if_version=0)
+        await changes.delete(NS, "far")
+    assert await postgresql_backend.list_keys(NS) == ["near", "new"]
+    with pytest.raises(Unavailable, match="no embedder"):
+        await postgresql_backend.search_by_meaning(NS, "anything")
 
 
 @pytest.mark.requirement("backends.versions")
@@ -185,90 +167,69 @@ def test_what_no_store_takes_is_refused_by_each_alike(backend: StorageBackend) -
 
 
 @pytest.mark.requirement("backends.redis-ttl")
-def test_an_item_whose_time_is_over_is_gone_from_every_list(redis_url: str, redis_backend: RedisBackend) -> None:
+async def test_an_item_whose_time_is_over_is_gone_from_every_list(redis_url: str, redis_backend: RedisBackend) -> None:
     server = redis.Redis.from_url(redis_url)
 
     def item(key: str) -> str:
         return f"{redis_backend.prefix}store:a/b:{key}:item"
 
-    async def test() -> None:
-        await redis_backend.put(("a", "b"), "k", "word", ttl=1000)
-        await redis_backend.put(("a", "b"), "stays", "word")
-        assert 0 < server.ttl(item("k")) <= 1000
-        server.pexpire(item("k"), 0)
-        assert await redis_backend.list_keys(("a", "b")) == ["stays"]
-        assert [each.key for each in await redis_backend.search(("a", "b"), "word")] == ["stays"]
-        assert not await redis_backend.delete(("a", "b"), "k")
-        await redis_backend.put(("a", "b"), "k", 1, ttl=1000)
-        await redis_backend.put(("a", "b"), "k", 2)
-        assert server.ttl(item("k")) == -1
-        again = await redis_backend.get_item(("a", "b"), "k")
-        assert again is not None
-        assert again.version == 2
-        assert await redis_backend.list_keys(("a", "b")) == ["stays", "k"]
-        for key in ("k", "stays"):
-            server.pexpire(item(key), 0)
-        assert await redis_backend.list_namespaces() == []
-        assert await redis_backend.clear_namespace(("a", "b")) == 0
-        left = {*server.keys(f"{redis_backend.prefix}store:*")}
-        assert left == {f"{redis_backend.prefix}store:turn".encode()}
-
-    run(test())
-    server.close()
-
-
-@pytest.mark.requirement("backends.redis-ttl")
-def test_ttl_seconds_is_of_items_and_checkpoints(redis_url: str, redis_backend: RedisBackend) -> None:
-    server = redis.Redis.from_url(redis_url)
-    mortal = RedisBackend(redis_url, prefix=redis_backend.prefix, ttl_seconds=1000)
-
-    async def test() -> None:
-        async with mortal:
-            await mortal.put((), "k", 1)
-            await mortal.put((), "good", 1, ttl=float("inf"))
-            await mortal.save(said("x"), "t", "c")
-        ends = [server.ttl(mortal.prefix + name) for name in ("store::k:item", "checkpoints:t:c:checkpoint")]
-        assert all(0 < each <= 1000 for each in ends)
-        assert server.ttl(f"{mortal.prefix}store::good:item") == -1
-
-    run(test())
+    await redis_backend.put(("a", "b"), "k", "word", ttl=1000)
+    await redis_backend.put(("a", "b"), "stays", "word")
+    assert 0 < server.ttl(item("k")) <= 1000
+    server.pexpire(item("k"), 0)
+    assert await redis_backend.list_keys(("a", "b")) == ["stays"]
+    assert [each.key for each in await redis_backend.search(("a", "b"), "word")] == ["stays"]
+    assert not await redis_backend.delete(("a", "b"), "k")
+    await redis_backend.put(("a", "b"), "k", 1, ttl=1000)
+    await redis_backend.put(("a", "b"), "k", 2)
+    assert server.ttl(item("k")) == -1
+    again = await redis_backend.get_item(("a", "b"), "k")
+    assert again is not None
+    assert again.version == 2
+    assert await redis_backend.list_keys(("a", "b")) == ["stays", "k"]
+    for key in ("k", "stays"):
+        server.pexpire(item(key), 0)
+    assert await redis_backend.list_namespaces() == []
+    assert await redis_backend.clear_namespace(("a", "b")) == 0
+    assert {*server.keys(f"{redis_backend.prefix}store:*")} == {f"{redis_backend.prefix}store:turn".encode()}
+    async with RedisBackend(redis_url, prefix=redis_backend.prefix, ttl_seconds=1000) as mortal:
+        await mortal.put((), "k", 1)
+        await mortal.put((), "good", 1, ttl=float("inf"))
+        await mortal.save(said("x"), "t", "c")
+    ends = [server.ttl(mortal.prefix + name) for name in ("store::k:item", "checkpoints:t:c:checkpoint")]
+    assert all(0 < each <= 1000 for each in ends)
+    assert server.ttl(f"{mortal.prefix}store::good:item") == -1
     server.close()
 
 
 @pytest.mark.requirement("backends.redis-search")
-def test_a_search_in_redis_ranks_by_words_in_any_of_their_forms(redis_backend: RedisBackend) -> None:
-    async def test() -> None:
-        for number in range(1200):  # more than a page of them
-            await redis_backend.put(NS, f"filler-{number}", "the harbour in winter")
-        await redis_backend.put(NS, "best", {"note": "programs for the harbour", "by": ["Ada"]})
-        await redis_backend.put(NS, "tagged", "nothing here", {"tags": ["programming"]})
-        found = await redis_backend.search(NS, "which programs did Ada write for the harbour?", limit=3)
-        assert [item.key for item in found][:2] == ["best", "tagged"]
-        assert [item.key for item in await redis_backend.search(NS, "ADA")] == ["best"]
-        assert len(await redis_backend.search(NS, "harbour", limit=5000)) == 1201
-        for nothing in ("zebra", "?", " "):
-            assert await redis_backend.search(NS, nothing) == []
-        assert len(await redis_backend.search(NS, "x " * 20_000 + "ada\0 \ud800")) == 1
-
-    run(test())
+async def test_a_search_in_redis_ranks_by_words_in_any_of_their_forms(redis_backend: RedisBackend) -> None:
+    for number in range(1200):  # more than a page of them
+        await redis_backend.put(NS, f"filler-{number}", "the harbour in winter")
+    await redis_backend.put(NS, "best", {"note": "programs for the harbour", "by": ["Ada"]})
+    await redis_backend.put(NS, "tagged", "nothing here", {"tags": ["programming"]})
+    found = await redis_backend.search(NS, "which programs did Ada write for the harbour?", limit=3)
+    assert [item.key for item in found][:2] == ["best", "tagged"]
+    assert [item.key for item in await redis_backend.search(NS, "ADA")] == ["best"]
+    assert len(await redis_backend.search(NS, "harbour", limit=5000)) == 1201
+    for nothing in ("zebra", "?", " "):
+        assert await redis_backend.search(NS, nothing) == []
+    assert len(await redis_backend.search(NS, "x " * 20_000 + "ada\0 \ud800")) == 1
 
 
 @pytest.mark.requirement("backends.redis-prefix")
-def test_prefixes_keep_backends_apart_and_a_checkpointer_finds_the_checkpoints(redis_url: str) -> None:
-    async def test() -> None:
-        async with RedisBackend(redis_url, "p") as one, RedisBackend(redis_url, "p:store") as two:
-            for namespace in ((), ("store",), ("store", "keys"), ("namespaces",), ("turn",)):
-                for key in ("", "keys", "item", "turn"):
-                    await one.put(namespace, key, "one")
-            assert await two.list_namespaces() == []
-            await two.put(("x",), "k", "two")
-            await two.save(said("x"), "t", "c")
-            assert len(await one.list_namespaces()) == 5
-            assert await one.list_threads() == []
-            async with RedisCheckpointer(redis_url, prefix="p:store:checkpoints") as checkpointer:
-                assert await checkpointer.list_checkpoints("t") == ["c"]
-
-    run(test())
+async def test_prefixes_keep_backends_apart_and_a_checkpointer_finds_the_checkpoints(redis_url: str) -> None:
+    async with RedisBackend(redis_url, "p") as one, RedisBackend(redis_url, "p:store") as two:
+        for namespace in ((), ("store",), ("store", "keys"), ("namespaces",), ("turn",)):
+            for key in ("", "keys", "item", "turn"):
+                await one.put(namespace, key, "one")
+        assert await two.list_namespaces() == []
+        await two.put(("x",), "k", "two")
+        await two.save(said("x"), "t", "c")
+        assert len(await one.list_namespaces()) == 5
+        assert await one.list_threads() == []
+        async with RedisCheckpointer(redis_url, prefix="p:store:checkpoints") as checkpointer:
+            assert await checkpointer.list_checkpoints("t") == ["c"]
 
 
 @pytest.mark.requirement("backends.processes")
@@ -297,6 +258,7 @@ def test_processes_that_put_at_once_lose_nothing(backend: StorageBackend, redis_
 
 
 @pytest.mark.requirement("backends.crash")
+@pytest.mark.usefixtures("process")
 def test_what_redis_acknowledged_survives_its_death_when_it_was_set_up_so(tmp_path: Path) -> None:
     """Batches are put until the server is killed; then each is there whole or, if it was the last, not at all."""
     safe = ("--appendonly", "yes", "--appendfsync", "always", "--requirepass", "sesame")
@@ -351,23 +313,20 @@ def test_a_connection_that_lay_idle_and_was_closed_is_made_again(redis_url: str,
     lambda port: RedisBackend(f"redis://127.0.0.1:{port}"),
     lambda port: PostgreSQLBackend("127.0.0.1", port, sslmode="disable"),
 ], ids=["redis", "postgresql"])  # fmt: skip
-def test_a_server_that_does_not_answer_holds_up_one_call_and_not_the_loop(
+async def test_a_server_that_does_not_answer_holds_up_one_call_and_not_the_loop(
     make: Callable[[int], StorageBackend],
 ) -> None:
-    async def test() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as silent:
-            backend = make(silent.getsockname()[1])
-            call = asyncio.create_task(backend.get(NS, "k"))
-            connection, _ = await asyncio.wait_for(asyncio.to_thread(silent.accept), 60)
-            assert not call.done()  # and this line was reached
-            connection.close()
-            with pytest.raises(Unavailable):
-                await call
-        with pytest.raises(Unavailable, match="refused"):
-            await backend.get(NS, "k")
-        await backend.close()
-
-    run(test())
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        backend = make(silent.getsockname()[1])
+        call = asyncio.create_task(backend.get(NS, "k"))
+        connection, _ = await asyncio.wait_for(asyncio.to_thread(silent.accept), 60)
+        assert not call.done()  # and this line was reached
+        connection.close()
+        with pytest.raises(Unavailable):
+            await call
+    with pytest.raises(Unavailable, match="refused"):
+        await backend.get(NS, "k")
+    await backend.close()
 
 
 @pytest.mark.requirement("backends.bad-input")

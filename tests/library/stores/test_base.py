@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Coroutine
+from asyncio import run
 from datetime import UTC, datetime
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -21,13 +20,7 @@ from cofio.library.store import (
     StoreItem,
 )
 
-T = TypeVar("T")
 NS = ("a",)
-
-
-def run(call: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine."""
-    return asyncio.run(call)
 
 
 class Smallest(BaseStore):
@@ -55,17 +48,11 @@ class Smallest(BaseStore):
         return [key for space, key in self.held if space == namespace][:limit]
 
 
-@pytest.mark.requirement("store-base.abstract")
-def test_a_store_needs_four_methods() -> None:
+@pytest.mark.requirement("store-base.abstract", "store-base.capabilities", "store.semantic-result")
+def test_a_store_needs_four_methods_and_can_do_nothing_more_unless_it_says_so() -> None:
     with pytest.raises(TypeError, match="abstract"):
         BaseStore()  # type: ignore[abstract]
-    for name in ("put", "get", "delete", "list_keys"):
-        assert name in BaseStore.__abstractmethods__
-    assert len(BaseStore.__abstractmethods__) == 4
-
-
-@pytest.mark.requirement("store-base.capabilities")
-def test_a_store_can_do_nothing_more_unless_it_says_so() -> None:
+    assert BaseStore.__abstractmethods__ == {"put", "get", "delete", "list_keys"}
     assert Smallest().capabilities == StoreCapabilities()
     assert StoreCapabilities() == StoreCapabilities(
         search=False, semantic_search=False, embedding_dimension=None, ttl=False, list_namespaces=False,
@@ -73,6 +60,10 @@ def test_a_store_can_do_nothing_more_unless_it_says_so() -> None:
     )  # fmt: skip
     with pytest.raises(AttributeError):
         StoreCapabilities().search = True  # type: ignore[misc]
+    item = StoreItem(NS, "k", 1, {}, datetime.now(UTC), datetime.now(UTC))
+    assert item.version == 1
+    assert SemanticSearchResult(item, 0.5).distance is None
+    assert SemanticSearchResult(item=item, score=0.5, distance=0.2).distance == 0.2
 
 
 @pytest.mark.requirement("store-base.defaults")
@@ -93,28 +84,23 @@ def test_the_other_methods_stand_on_the_four() -> None:
     run(store.close())
 
 
-@pytest.mark.requirement("store-base.clear-all")
-def test_clearing_and_existence_do_not_end_at_a_page(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.requirement("store-base.clear-all", "store-base.clear-stuck")
+def test_clearing_goes_on_over_pages_and_ends_when_nothing_can_be_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stuck(Smallest):
+        async def delete(self, namespace: tuple[str, ...], key: str) -> bool:
+            """Forget nothing."""
+            return False
+
     monkeypatch.setattr(stores, "_PAGE", 3)
-    store = Smallest()
+    store, stuck = Smallest(), Stuck()
     for number in range(100):
         run(store.put(NS, str(number), None))
     assert run(store.exists(NS, "99"))
     assert not run(store.exists(NS, "100"))
     assert run(store.clear_namespace(NS)) == 100
     assert store.held == {}
-
-
-@pytest.mark.requirement("store-base.clear-stuck")
-def test_clearing_ends_when_nothing_can_be_deleted() -> None:
-    class Stuck(Smallest):
-        async def delete(self, namespace: tuple[str, ...], key: str) -> bool:
-            """Forget nothing."""
-            return False
-
-    store = Stuck()
-    run(store.put(NS, "k", 1))
-    assert run(store.clear_namespace(NS)) == 0
+    run(stuck.put(NS, "k", 1))
+    assert run(stuck.clear_namespace(NS)) == 0
 
 
 CANNOT = {
@@ -143,44 +129,26 @@ def test_what_a_store_cannot_do_is_said_by_name(method: str) -> None:
     assert str(error) == (f"{said}. {hint}" if hint else said)
 
 
-@pytest.mark.requirement("store-memory.capabilities")
-def test_the_store_in_memory_says_what_it_can_do() -> None:
-    assert InMemoryStore().capabilities == StoreCapabilities(search=True, list_namespaces=True, batch_operations=True)
-
-
-@pytest.mark.requirement("store-memory.no-vectors")
+@pytest.mark.requirement("store-memory.no-vectors", "store-memory.capabilities")
 def test_the_store_in_memory_keeps_no_vectors() -> None:
     store = InMemoryStore()
-    said = (
-        "InMemoryStore does not support 'semantic_search'. Use put() for plain storage, or pick a vector-capable"
-        " backend."
-    )
-    with pytest.raises(StoreCapabilityError) as caught:
-        run(store.put_with_embedding(NS, "k", 1, [1.0]))
-    assert str(caught.value) == said
     context = StoreContext(store, user_id="u")
-    with pytest.raises(StoreCapabilityError) as caught:
-        run(context.remember_with_embedding("k", 1, [1.0]))
-    assert str(caught.value) == said
-    with pytest.raises(StoreCapabilityError):
-        run(context.search_memories_semantic([1.0]))
-    with pytest.raises(StoreCapabilityError):
-        run(store.get_embedding(NS, "k"))
+    assert store.capabilities == StoreCapabilities(search=True, list_namespaces=True, batch_operations=True)
+    for call in (store.put_with_embedding(NS, "k", 1, [1.0]), context.remember_with_embedding("k", 1, [1.0])):
+        with pytest.raises(StoreCapabilityError) as caught:
+            run(call)
+        assert str(caught.value) == (
+            "InMemoryStore does not support 'semantic_search'. Use put() for plain storage, or pick a vector-capable"
+            " backend."
+        )
+    for read in (context.search_memories_semantic([1.0]), store.get_embedding(NS, "k")):
+        with pytest.raises(StoreCapabilityError):
+            run(read)
     assert run(store.list_namespaces()) == []
 
 
-@pytest.mark.requirement("store-memory.substring")
-def test_the_store_in_memory_searches_by_parts_of_words() -> None:
-    store = InMemoryStore()
-    run(store.put(NS, "a", {"city": "Zürich"}))
-    run(store.put(NS, "b", 1234, {"Ü": None}))
-    assert [item.key for item in run(store.search(NS, "ZÜR"))] == ["a"]
-    assert [item.key for item in run(store.search(NS, "23"))] == ["b"]
-    assert [item.key for item in run(store.search(NS, "ü"))] == ["a", "b"]
-
-
-@pytest.mark.requirement("store-memory.any-value")
-def test_the_store_in_memory_takes_any_value_and_none_breaks_a_search() -> None:
+@pytest.mark.requirement("store-memory.any-value", "store-memory.substring", "store-memory.loops")
+def test_the_store_in_memory_takes_any_value_and_searches_by_parts_of_words() -> None:
     store = InMemoryStore()
     knot: list[Any] = []
     knot.append(knot)
@@ -188,9 +156,13 @@ def test_the_store_in_memory_takes_any_value_and_none_breaks_a_search() -> None:
     run(store.put(NS, "knot", knot))
     run(store.put(NS, "set", {"needle"}))
     run(store.put(NS, "pairs", {(1, 2): "needle"}))
+    run(store.put(NS, "a", {"city": "Zürich"}))
+    run(store.put(NS, "b", 7234, {"Ü": None}))
     assert run(store.get(NS, "time")) == datetime(2026, 1, 2, tzinfo=UTC)
-    assert [item.key for item in run(store.search(NS, "needle"))] == ["set", "pairs"]
-    assert [item.key for item in run(store.search(NS, "2026-01-02"))] == ["time"]
+    for query, found in (
+        ("needle", ["set", "pairs"]), ("2026-01-02", ["time"]), ("ZÜR", ["a"]), ("23", ["b"]), ("ü", ["a", "b"]),
+    ):  # fmt: skip
+        assert [item.key for item in run(store.search(NS, query))] == found
 
 
 @pytest.mark.requirement("store-memory.uncopied")
@@ -231,24 +203,3 @@ def test_the_store_in_memory_keeps_what_cannot_be_copied_itself() -> None:
         deep = [deep]
     run(store.put(NS, "deep", deep))
     assert run(store.get(NS, "deep")) is deep
-
-
-@pytest.mark.requirement("store-memory.loops")
-def test_the_store_in_memory_may_be_used_from_several_event_loops() -> None:
-    store = InMemoryStore()
-
-    async def many(name: str) -> None:
-        await asyncio.gather(*(store.put(NS, f"{name}{number}", number) for number in range(20)))
-
-    run(many("a"))
-    run(many("b"))
-    assert len(run(store.list_keys(NS))) == 40
-
-
-@pytest.mark.requirement("store.semantic-result")
-def test_a_result_has_an_item_a_score_and_perhaps_a_distance() -> None:
-    now = datetime.now(UTC)
-    item = StoreItem(NS, "k", 1, {}, now, now)
-    assert item.version == 1
-    assert SemanticSearchResult(item, 0.5).distance is None
-    assert SemanticSearchResult(item=item, score=0.5, distance=0.2).distance == 0.2

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from asyncio import run
+from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 
@@ -13,29 +14,29 @@ from cofio.library.checkpointer import BaseCheckpointer
 from cofio.library.providers.postgresql import PostgreSQLBackend
 from cofio.library.store import BaseStore, InMemoryStore, NamespacedStore, StoreContext, StoreItem
 
-T = TypeVar("T")
 NS = ("users", "u1")
 
 
-def run(call: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine."""
-    return asyncio.run(call)
-
-
-@pytest.mark.requirement("store.put-get")
-@pytest.mark.parametrize(
-    "value",
-    [{"theme": "dark", "n": [1, 2.5, None, True, {"deep": []}]}, "text", "", 0, 3, -1.5, True, False, [], {}, [1, "2"],
-     "NUL-free ünï 東京 🚀", {"value": 1, "metadata": 2, "ttl": 3}],
-)  # fmt: skip
-def test_a_value_comes_back_as_it_was(store: BaseStore, value: Any) -> None:
-    run(store.put(NS, "k", value, {"source": "test"}))
-    assert run(store.get(NS, "k")) == value
-    assert type(run(store.get(NS, "k"))) is type(value)
-    item = run(store.get_item(NS, "k"))
-    assert item is not None
-    assert (item.namespace, item.key, item.value, item.metadata) == (NS, "k", value, {"source": "test"})
-    assert run(store.exists(NS, "k"))
+@pytest.mark.requirement("store.put-get", "store.none")
+def test_a_value_comes_back_as_it_was(store: BaseStore) -> None:
+    values: list[Any] = [
+        {"theme": "dark", "n": [1, 2.5, None, True, {"deep": []}]}, "text", "", 0, 3, -1.5, True, False, [], {},
+        [1, "2"], "NUL-free ünï 東京 🚀", {"value": 1, "metadata": 2, "ttl": 3}, None,
+    ]  # fmt: skip
+    for value in values:
+        run(store.put(NS, "k", value, {"source": "test"}))
+        got = run(store.get(NS, "k"))
+        assert got == value
+        assert type(got) is type(value)
+        item = run(store.get_item(NS, "k"))
+        assert item is not None
+        assert (item.namespace, item.key, item.value, item.metadata) == (NS, "k", value, {"source": "test"})
+        assert run(store.exists(NS, "k"))
+        assert run(store.get_batch([(NS, "k"), (NS, "other")])) == {(NS, "k"): value}
+        assert run(store.list_keys(NS)) == ["k"]
+        assert [each.value for each in run(store.search(NS))] == [value]
+    assert run(store.delete(NS, "k"))
+    assert not run(store.exists(NS, "k"))
 
 
 @pytest.mark.requirement("store.missing")
@@ -50,21 +51,6 @@ def test_what_is_not_there_is_none_false_and_empty(store: BaseStore) -> None:
     assert run(store.get_batch([(NS, "k")])) == {}
     assert run(store.list_namespaces()) == []
     assert run(store.clear_namespace(NS)) == 0
-
-
-@pytest.mark.requirement("store.none")
-def test_none_is_a_value_like_any_other(store: BaseStore) -> None:
-    run(store.put(NS, "k", None))
-    assert run(store.get(NS, "k")) is None
-    assert run(store.exists(NS, "k"))
-    item = run(store.get_item(NS, "k"))
-    assert item is not None
-    assert item.value is None
-    assert run(store.get_batch([(NS, "k"), (NS, "other")])) == {(NS, "k"): None}
-    assert run(store.list_keys(NS)) == ["k"]
-    assert [each.value for each in run(store.search(NS))] == [None]
-    assert run(store.delete(NS, "k"))
-    assert not run(store.exists(NS, "k"))
 
 
 @pytest.mark.requirement("store.versions")
@@ -88,35 +74,33 @@ def test_each_put_is_a_new_version_with_new_metadata(store: BaseStore) -> None:
     assert again.version == 1
 
 
-@pytest.mark.requirement("store.namespaces-apart")
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [(("a", "b"), ("a/b",)), (("a", "b"), ("a:b",)), (("a", "b"), ("a.b",)), (("a",), ("a", "b")), ((), ("a",)),
-     (("a", "b"), ("b", "a")), (("a",), ("A",)), (("a%",), ("ab",)), (("a_",), ("ab",)), (("store",), ()),
-     (("a|b",), ("a", "b")), (("a\x1fb",), ("a", "b")), (("*",), ("a",)), (("'; DROP TABLE record; --",), ("x",))],
-)  # fmt: skip
-def test_namespaces_never_mix(store: BaseStore, one: tuple[str, ...], other: tuple[str, ...]) -> None:
-    run(store.put(one, "k", "one word"))
-    assert run(store.get(other, "k")) is None
-    assert run(store.list_keys(other)) == []
-    assert run(store.search(other, "word")) == []
-    run(store.put(other, "k", "other word"))
-    assert run(store.get(one, "k")) == "one word"
-    assert [item.value for item in run(store.search(one, "word"))] == ["one word"]
-    assert run(store.clear_namespace(one)) == 1
-    assert run(store.get(other, "k")) == "other word"
-    assert run(store.list_namespaces()) == [other]
-
-
-@pytest.mark.requirement("store.keys")
-@pytest.mark.parametrize("key", ["", "a/b", "a:b", " ", "ключ", "k'; --", "%", "_", "*", "a\nb", "x" * 1024])
-def test_keys_may_have_any_characters(store: BaseStore, key: str) -> None:
-    run(store.put(NS, key, 1))
-    run(store.put(NS, key + "." if len(key) < 1000 else "y", 2))
-    assert run(store.get(NS, key)) == 1
-    assert key in run(store.list_keys(NS))
-    assert run(store.delete(NS, key))
-    assert len(run(store.list_keys(NS))) == 1
+@pytest.mark.requirement("store.namespaces-apart", "store.keys")
+def test_namespaces_never_mix_and_keys_may_have_any_characters(store: BaseStore) -> None:
+    pairs: list[tuple[tuple[str, ...], tuple[str, ...]]] = [
+        (("a", "b"), ("a/b",)), (("a", "b"), ("a:b",)), (("a", "b"), ("a.b",)), (("a",), ("a", "b")), ((), ("a",)),
+        (("a", "b"), ("b", "a")), (("a",), ("A",)), (("a%",), ("ab",)), (("a_",), ("ab",)), (("store",), ()),
+        (("a|b",), ("a", "b")), (("a\x1fb",), ("a", "b")), (("*",), ("a",)), (("'; DROP TABLE record; --",), ("x",)),
+    ]  # fmt: skip
+    for one, other in pairs:
+        run(store.put(one, "k", "one word"))
+        assert run(store.get(other, "k")) is None
+        assert run(store.list_keys(other)) == []
+        assert run(store.search(other, "word")) == []
+        run(store.put(other, "k", "other word"))
+        assert run(store.get(one, "k")) == "one word"
+        assert [item.value for item in run(store.search(one, "word"))] == ["one word"]
+        assert run(store.clear_namespace(one)) == 1
+        assert run(store.get(other, "k")) == "other word"
+        assert run(store.list_namespaces()) == [other]
+        run(store.clear_namespace(other))
+    names = ["", "a/b", "a:b", " ", "ключ", "k'; --", "%", "_", "*", "a\nb", "x" * 1024]
+    for key in names:
+        run(store.put(NS, key, key))
+    assert run(store.list_keys(NS)) == names
+    for key in names:
+        assert run(store.get(NS, key)) == key
+        assert run(store.delete(NS, key))
+    assert run(store.list_keys(NS)) == []
 
 
 @pytest.mark.requirement("store.limits")
@@ -210,60 +194,35 @@ def test_a_store_keeps_copies(store: BaseStore) -> None:
 
 
 @pytest.mark.requirement("store.bad-input")
-@pytest.mark.parametrize("namespace", ["users", ["users"], None, ("a", ""), ("",), ("a", 1), ("a", None), 3])
-def test_what_is_no_namespace_is_refused(store: BaseStore, namespace: Any) -> None:
-    wrong = pytest.raises((TypeError, ValueError), match="namespace")
-    with wrong:
-        run(store.put(namespace, "k", 1))
-    with wrong:
-        run(store.get(namespace, "k"))
-    with wrong:
-        run(store.get_item(namespace, "k"))
-    with wrong:
-        run(store.list_keys(namespace))
-    if not (isinstance(store, BaseCheckpointer) and isinstance(namespace, str)):  # there a string is a thread
-        with wrong:
-            run(store.exists(namespace, "k"))
-        with wrong:
-            run(store.delete(namespace, "k"))
-        with wrong:
-            run(store.search(namespace))
-    with wrong:
-        run(store.clear_namespace(namespace))
-    with wrong:
-        run(store.put_batch([(namespace, "k", 1, None)]))
-    with wrong:
-        NamespacedStore(store, namespace)
-    if namespace is not None:
-        with wrong:
-            run(store.list_namespaces(namespace))
-    assert run(store.list_namespaces()) == []
-
-
-@pytest.mark.requirement("store.bad-input")
-@pytest.mark.parametrize("key", [None, 3, b"k", ("k",)])
-def test_what_is_no_key_is_refused(store: BaseStore, key: Any) -> None:
-    for call in (store.get, store.get_item, store.exists, store.delete):
-        with pytest.raises(TypeError, match="key"):
-            run(call(NS, key))
-    with pytest.raises(TypeError, match="key"):
-        run(store.put(NS, key, 1))
-    assert run(store.list_namespaces()) == []
-
-
-@pytest.mark.requirement("store.bad-input")
-def test_other_bad_input_is_refused_and_changes_nothing(store: BaseStore) -> None:
+def test_bad_input_is_refused_and_changes_nothing(store: BaseStore) -> None:
     bad: Any
+    for bad in ("users", ["users"], None, ("a", ""), ("",), ("a", 1), ("a", None), 3):
+        calls: list[Callable[[Any], Coroutine[Any, Any, object]]] = [
+            lambda bad: store.put(bad, "k", 1), lambda bad: store.get(bad, "k"), lambda bad: store.get_item(bad, "k"),
+            store.list_keys, store.clear_namespace, lambda bad: store.put_batch([(bad, "k", 1, None)]),
+        ]  # fmt: skip
+        if not (isinstance(store, BaseCheckpointer) and isinstance(bad, str)):  # there a string is a thread
+            calls += [lambda bad: store.exists(bad, "k"), lambda bad: store.delete(bad, "k"), store.search]
+        if bad is not None:
+            calls.append(store.list_namespaces)
+        for call in calls:
+            with pytest.raises((TypeError, ValueError), match="namespace"):
+                run(call(bad))
+        with pytest.raises((TypeError, ValueError), match="namespace"):
+            NamespacedStore(store, bad)
+    for bad in (None, 3, b"k", ("k",)):
+        for get in (store.get, store.get_item, store.exists, store.delete):
+            with pytest.raises(TypeError, match="key"):
+                run(get(NS, bad))
+        with pytest.raises(TypeError, match="key"):
+            run(store.put(NS, bad, 1))
     for bad in ("m", [1], 3):
         with pytest.raises(TypeError, match="metadata"):
             run(store.put(NS, "k", 1, bad))
     for bad in ("1", 1.0, True, None):
-        with pytest.raises(TypeError, match="limit"):
-            run(store.list_keys(NS, bad))
-        with pytest.raises(TypeError, match="limit"):
-            run(store.search(NS, limit=bad))
-        with pytest.raises(TypeError, match="limit"):
-            run(store.list_namespaces(limit=bad))
+        for listing in (store.list_keys(NS, bad), store.search(NS, limit=bad), store.list_namespaces(limit=bad)):
+            with pytest.raises(TypeError, match="limit"):
+                run(listing)
     with pytest.raises(ValueError, match="limit"):
         run(store.list_keys(NS, -1))
     with pytest.raises(TypeError, match="query"):
@@ -307,7 +266,7 @@ def test_a_namespaced_store_is_the_store_seen_from_there(store: BaseStore) -> No
     assert run(mine.clear()) == 2
 
 
-@pytest.mark.requirement("store-context.memories")
+@pytest.mark.requirement("store-context.memories", "store-context.scopes")
 def test_a_context_keeps_a_users_memories(store: BaseStore) -> None:
     context = StoreContext(store, user_id="u1", session_id="s1")
     assert context.store is store
@@ -321,33 +280,26 @@ def test_a_context_keeps_a_users_memories(store: BaseStore) -> None:
     run(context.set_global("motd", "hello", {"by": "admin"}))
     assert run(context.get_global("motd")) == "hello"
     assert run(store.get(("global",), "motd")) == "hello"
-
-
-@pytest.mark.requirement("store-context.scopes")
-def test_a_context_gives_the_stores_of_its_user_and_session(store: BaseStore) -> None:
-    context = StoreContext(store, "u1", "s1")
-    assert context.for_user().namespace == ("users", "u1")
-    assert context.for_user("u2").namespace == ("users", "u2")
+    assert [context.for_user().namespace, context.for_user("u2").namespace] == [("users", "u1"), ("users", "u2")]
     assert context.for_session().namespace == ("sessions", "s1")
     assert context.for_session("s2").namespace == ("sessions", "s2")
 
 
 @pytest.mark.requirement("store-context.nobody")
-def test_a_context_without_a_user_reads_nothing_and_refuses_to_write(store: BaseStore) -> None:
-    context = StoreContext(store)
+def test_a_context_without_a_user_reads_nothing_and_refuses_to_write() -> None:
+    context = StoreContext(InMemoryStore())
     assert run(context.get_user_memory("k")) is None
     assert not run(context.forget("k"))
     assert run(context.search_memories("k")) == []
     assert run(context.search_memories_semantic([1.0])) == []
-    with pytest.raises(ValueError, match=r"^No user_id set in store context$"):
-        run(context.remember("k", 1))
-    with pytest.raises(ValueError, match=r"^No user_id set in store context$"):
-        run(context.remember_with_embedding("k", 1, [1.0]))
+    for write in (context.remember("k", 1), context.remember_with_embedding("k", 1, [1.0])):
+        with pytest.raises(ValueError, match=r"^No user_id set in store context$"):
+            run(write)
     with pytest.raises(ValueError, match=r"^user_id must be provided or set in context$"):
         context.for_user()
     with pytest.raises(ValueError, match=r"^session_id must be provided or set in context$"):
         context.for_session()
-    assert run(store.list_namespaces()) == []
+    assert run(context.store.list_namespaces()) == []
 
 
 @pytest.mark.requirement("store.item-dict")

@@ -17,11 +17,10 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import apsw
 
-from ...system.disk import find_sync_pragmas, sync_path
+from ...system.disk import find_sync_pragmas
 from ...system.safe_files import open_file
 from ...values.errors import CofioError, Unavailable
-from .database_files import GONE, READ_ONLY, Access, OpenFiles, find_access, make_immutable_uri
-from .log_reserve import LogReserve, is_log_empty
+from .database_files import GONE, READ_ONLY, Access, OpenFiles, find_access, is_log_empty, make_immutable_uri
 
 T = TypeVar("T")
 
@@ -84,8 +83,6 @@ class Database:
         self._is_commit_uncertain = False
         self._is_gone = False
         self._log_path = path.with_name(f"{path.name}-wal")
-        # Only a commit that is synced waits for the file to become longer.
-        self._reserve = LogReserve(self._log_path) if sync == "full" else None
         self._files = self._written_files = OpenFiles()
         with translate_errors(path):
             self._access: Access = find_access(path)
@@ -233,28 +230,14 @@ class Database:
             connection.set_busy_handler(_BusyHandler(LONG_LOG_PATIENCE) if is_large else None)
             try:
                 connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-                self._refill_log(connection)
             except (apsw.BusyError, apsw.LockedError):
                 return is_log_empty(self._log_path)
             finally:
                 connection.set_busy_handler(_BusyHandler())
         return True
 
-    def _refill_log(self, connection: apsw.Connection) -> None:
-        """Give a log that was just emptied room for the next commits."""
-        if self._reserve is None:
-            return
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            is_longer = self._reserve.refill(self._written_files)
-        finally:
-            connection.execute("ROLLBACK")
-        if is_longer:
-            with suppress(OSError, Unavailable):
-                sync_path(self._log_path)  # which the next commit would have to wait for
-
     def measure_log(self) -> int:
-        """Return how many bytes the write-ahead log has, without the room ahead of it where that can be told."""
+        """Return how many bytes of the write-ahead log are in use, where that can be told."""
         if self._access == "immutable" or is_log_empty(self._log_path):
             return 0
         with self.borrow() as connection:
@@ -367,8 +350,6 @@ class Database:
             self.verify()
             with translate_errors(self.path):
                 retry_while_busy(lambda: self._writer.execute("BEGIN IMMEDIATE"))
-                if self._reserve is not None:
-                    self._reserve.replenish(self._written_files)
                 for job in jobs:
                     self._run(job, alone=len(jobs) == 1)
                 if all(job.error is not None for job in jobs):

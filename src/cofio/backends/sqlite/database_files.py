@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
+from ...system.safe_files import open_file
 from ...values.errors import Unavailable
-from .log_reserve import is_log_empty
 
 Access = Literal["write", "read", "immutable"]
 """How a database is opened: immutable, when no file can be made beside it and no other process has it open."""
@@ -47,6 +47,17 @@ def _may_write(path: Path) -> bool:
     return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
+def is_log_empty(path: Path) -> bool:
+    """Return whether a write-ahead log holds nothing: there is none, or its file is empty or begins with zeros."""
+    try:
+        with open(open_file(path, os.O_RDONLY), "rb", buffering=0) as file:
+            return not any(file.read(4))
+    except FileNotFoundError:
+        return True
+    except (OSError, Unavailable):  # what cannot be read may hold anything
+        return False
+
+
 def make_immutable_uri(path: Path) -> str:
     """Return the URI by which SQLite opens a file that does not change: without a log beside it, and without locks."""
     # A drive of Windows' needs the slash; its names of other machines need the two that they begin with besides.
@@ -60,14 +71,7 @@ class OpenFiles:
     def __init__(self, paths: Iterable[Path] = (), *, unchanged: bool = False) -> None:
         """With `unchanged`, a file that was only written to counts as another, too."""
         self._unchanged = unchanged
-        self.last_size = 0
-        """How large the last of them was when it was last looked at."""
         self._marks = tuple((str(path), self._mark(str(path))) for path in paths)
-
-    @property
-    def last_id(self) -> tuple[int, ...] | None:
-        """What tells the last of them from any other file; None when it was not there."""
-        return self._marks[-1][1] if self._marks else None
 
     def are_there(self) -> bool:
         """Whether each path still leads to the same file; a file that is open keeps its number to itself.
@@ -86,7 +90,6 @@ class OpenFiles:
             found = os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
             return None
-        self.last_size = found.st_size
         if self._unchanged:
             return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
         return found.st_dev, found.st_ino

@@ -59,22 +59,17 @@ class Inspector:
         return data
 
 
-@pytest.fixture(params=["stdio", "http"])
-def way(request: pytest.FixtureRequest, store: StoreAddress) -> list[str]:
-    """How the inspector reaches the server: a command that it starts itself, or an address."""
-    if request.param == "http":
-        return [request.getfixturevalue("serve"), "--transport", "http"]
-    # The inspector keeps the environment from what it starts, but for what it is told to hand on.
-    handed = {"COFIO_STORE": store.spell(), "COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal"}
-    options = [each for name, value in handed.items() for each in ("-e", f"{name}={value}")]
-    return [str(Path(sys.executable).parent / "cofio"), "mcp", "--structured", *options]
-
-
-@pytest.fixture(params=["legacy", "modern"])
-def inspector(request: pytest.FixtureRequest, npm: Npm, way: list[str]) -> Inspector:
-    """The inspector on every way, in each era."""
-    era = ["--protocol-era", request.param]
-    return Inspector(lambda *options: npm("mcp-inspector", "--cli", *way, *era, *options))
+@pytest.fixture(params=["stdio, modern", "http, legacy"])
+def inspector(request: pytest.FixtureRequest, npm: Npm, store: StoreAddress) -> Inspector:
+    """The inspector with a command that it starts, and with an address, each in one era of the protocol."""
+    transport, era = request.param.split(", ")
+    if transport == "http":
+        way = [request.getfixturevalue("serve"), "--transport", "http"]
+    else:  # the inspector keeps the environment from what it starts, but for what it is told to hand on
+        handed = {"COFIO_STORE": store.spell(), "COFIO_EMBEDDER": "hashed", "COFIO_SYNC": "normal"}
+        options = [each for name, value in handed.items() for each in ("-e", f"{name}={value}")]
+        way = [str(Path(sys.executable).parent / "cofio"), "mcp", "--structured", *options]
+    return Inspector(lambda *options: npm("mcp-inspector", "--cli", *way, "--protocol-era", era, *options))
 
 
 @pytest.mark.requirement("clients.inspector")
@@ -87,7 +82,7 @@ def test_strict_finds_no_error_in_the_tools_and_only_the_warnings_that_we_accept
 
 
 @pytest.mark.requirement("clients.inspector")
-def test_every_tool_does_its_work(inspector: Inspector) -> None:
+def test_every_tool_resource_and_prompt_does_its_work(inspector: Inspector) -> None:
     content = "Sessions are out: the gateway verifies **JWT** by itself."
     written = inspector.call("write_context", topic="Auth: JWT, no sessions", content=content, tags=["auth"])
     found = inspector.call("search_context", query="how does the gateway verify sessions?", top_k=3)
@@ -99,40 +94,19 @@ def test_every_tool_does_its_work(inspector: Inspector) -> None:
     assert inspector.call("set_state", key="pipeline", value=value)["key"] == "pipeline"
     state = inspector.call("get_state", key="pipeline")
     assert (state["key"], state["found"], state["value"]) == ("pipeline", True, value)
-    assert inspector.call("delete_context", id=written["id"]) == {"id": written["id"], "deleted": True}
-    assert inspector.call("read_context", id=written["id"])["found"] is False
-    assert inspector.called == {tool["name"] for tool in inspector.result("tools/list")["tools"]}
-
-
-@pytest.mark.requirement("clients.inspector")
-def test_a_bad_argument_is_an_error_that_the_agent_sees(inspector: Inspector) -> None:
     ran = inspector.ask("tools/call", "--tool-name", "search_context", "--tool-args-json", '{"query": 7}')
     assert ran.returncode == IS_ERROR
-    result = json.loads(ran.stdout)["result"]
-    assert result["isError"] is True
-    assert "Invalid arguments for tool search_context" in result["content"][0]["text"]
-
-
-@pytest.mark.requirement("clients.inspector")
-def test_resources_can_be_listed_and_read(inspector: Inspector) -> None:
-    written = inspector.call("write_context", topic="Deploys", content="On Tuesdays only.")
+    assert "Invalid arguments for tool search_context" in json.loads(ran.stdout)["result"]["content"][0]["text"]
     uri = f"cofio://note/{written['id']}"
     uris = [resource["uri"] for resource in inspector.result("resources/list")["resources"]]
-    assert uris[0] == "cofio://skill"
-    assert uri in uris
+    assert (uris[0], uri in uris) == ("cofio://skill", True)
     [read] = inspector.result("resources/read", "--uri", uri)["contents"]
-    assert read["text"].endswith("On Tuesdays only.")
-    ran = inspector.ask("resources/read", "--uri", "cofio://note/0000000000")
-    assert ran.returncode == 1
-    assert "there is no cofio://note/0000000000" in ran.stderr
-
-
-@pytest.mark.requirement("clients.inspector")
-def test_the_prompt_can_be_listed_and_fetched(inspector: Inspector) -> None:
-    assert [prompt["name"] for prompt in inspector.result("prompts/list")["prompts"]] == [
-        "agent-memory",
-        "user-context",
-    ]
+    assert read["text"].endswith(content)
+    assert inspector.call("delete_context", id=written["id"]) == {"id": written["id"], "deleted": True}
+    ran = inspector.ask("resources/read", "--uri", uri)
+    assert (ran.returncode, f"there is no {uri}" in ran.stderr) == (1, True)
+    assert inspector.called == {tool["name"] for tool in inspector.result("tools/list")["tools"]}
+    prompts = [prompt["name"] for prompt in inspector.result("prompts/list")["prompts"]]
+    assert prompts == ["agent-memory", "user-context"]
     [message] = inspector.result("prompts/get", "--prompt-name", "agent-memory")["messages"]
-    assert message["role"] == "user"
-    assert "search_context" in message["content"]["text"]
+    assert (message["role"], "search_context" in message["content"]["text"]) == ("user", True)
