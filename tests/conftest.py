@@ -154,8 +154,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     file = metafunc.definition.path.relative_to(Path(__file__).parent)
     if "backend_under_test" in metafunc.fixturenames and file.parts[0] != "postgresql":
         every = file.parts[0] in EVERY_BACKEND_FOLDERS or file.name == "test_smoke.py"
-        folder_only = metafunc.definition.get_closest_marker("folder_only")
-        chosen = BACKENDS if every and not folder_only else BACKENDS[:1]
+        chosen = BACKENDS if every else BACKENDS[:1]
         metafunc.parametrize("backend_under_test", chosen, ids=str, indirect=True, scope="session")
 
 

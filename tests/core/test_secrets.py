@@ -13,7 +13,8 @@ import subprocess
 import sys
 import sysconfig
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -30,6 +31,11 @@ WORD = string.ascii_letters + string.digits
 URL = WORD + "-_"
 BASE64 = WORD + "+/"
 LOWER = string.ascii_lowercase
+ALPHABETS = {
+    "A": string.ascii_letters, "B": BASE64, "D": string.digits, "H": HEX, "L": LOWER, "M": LOWER + string.digits,
+    "N": string.digits[1:], "R": URL, "S": WORD + "!@#%^*(-_=+", "T": WORD + "-_~", "U": UPPER, "W": WORD,
+    "X": HEX.upper(),
+}  # fmt: skip
 PASSWORD = "hunter2" + "-Xy!93kd"
 
 Body = Callable[[str, int], str]
@@ -50,6 +56,7 @@ def body_of(seed: int) -> Body:
 
 def pem(label: str, body: Body, *, rows: int = 6, newline: str = "\n", head: str = "") -> str:
     """A block of the kind that keys are kept in."""
+    head = make(head, body)
     text = newline.join(body(BASE64, 64) for _ in range(rows))
     return f"-----BEGIN {label}-----{newline}{head}{text}{newline}-----END {label}-----{newline}"
 
@@ -68,9 +75,18 @@ def discord(body: Body) -> str:
     return f"{b64encode(number.encode()).decode()}.{body(URL, 6)}.{body(URL, 38)}"
 
 
-def uuid(body: Body) -> str:
-    """A random UUID."""
-    return "-".join(body(HEX, length) for length in (8, 4, 4, 4, 12))
+def make(template: str, body: Body) -> str:
+    """A text with {W32} as 32 random characters of the alphabet W, {human} as a password of a person, and so on."""
+
+    def fill(place: re.Match[str]) -> str:
+        kind, count = place[1], int(place[2] or 0)
+        if kind in ("words", "list"):
+            return (" " if kind == "words" else ", ").join(seed(body, count))
+        if kind == "uuid":
+            return "-".join(body(HEX, length) for length in (8, 4, 4, 4, 12))
+        return human(body) if kind == "human" else body(ALPHABETS[kind], count)
+
+    return re.sub(r"\{([A-Za-z]+)(\d*)\}", fill, template)
 
 
 def human(body: Body) -> str:
@@ -91,270 +107,147 @@ def seed(body: Body, count: int) -> list[str]:
     return random.Random(body(HEX, 8)).sample(DRAWN.split(), count)
 
 
-def github(kind: str) -> Made:
-    """A maker of tokens of this kind."""
-    return lambda body: f"gh{kind}" + "_" + body(WORD, 36)
-
-
-def basic(user: str, password: str) -> str:
-    """The words of a header that holds a user and a password."""
-    return "Basic " + b64encode(f"{user}:{password}".encode()).decode()
-
+TEMPLATES: dict[str, list[str]] = {
+    "a private key": [
+        "---- BEGIN SSH2 ENCRYPTED PRIVATE" + " KEY ----\n{B70}\n",
+        "PuTTY-User-Key-" + "File-3: ssh-ed25519\nEncryption: none\nPublic-Lines: 2\n{B64}\n{B16}\n"
+        "Private-Lines: 1\n{B48}\n",
+    ],
+    "an AWS access key": [
+        "AKIA{U16}", "aws configure set id ASIA{U16}", "\uff21\uff2b\uff29\uff21{U16}", "AKIA{U16}\u200bfoo",
+    ],
+    "a GitHub token": [
+        *(f"gh{kind}_{{W36}}" for kind in "pousr"), "github_pat_{W22}_{W59}",
+        "git clone https://x:ghp_{W36}@github.com/a/b", "\U0001d420\U0001d421p_{W36}",
+        "https://ghp_{W36}@github.com/a/b", "git clone https://ghp_{W36}@host/a.git", "in /secrets/ghp_{W36}",
+    ],
+    "a GitLab token": ["glpat-{R20}", "git clone https://glpat-{W36}@host/a.git", "in /secrets/glpat-{W36}"],
+    "a Slack token": ["xoxb-{D12}-{D12}-{W24}", "xoxp-{D12}-{H32}"],
+    "a Slack webhook": ["https://hooks.slack.com/services/T{U9}/B{U9}/{W24}"],
+    "a Discord bot token": ["{W24}.{W6}.{W27}"],
+    "a Discord webhook": ["https://discord.com/api/webhooks/{N18}/{R68}"],
+    "a Telegram bot token": ["{N10}:AA{R33}"],
+    "a Stripe key": [
+        "sk_live_{W24}", "rk_live_{W99}", "sk_test_{W24}", "sk_live_" + "51H8" + LOWER[:20],
+        "https://sk_live_{W36}@github.com/a/b", "in /secrets/sk_live_{W36}",
+    ],
+    "an OpenAI key": ["sk-{W48}", "sk-proj-{R120}", "sk-or-v1-{H64}", "sk-{H32}"],
+    "an Anthropic key": ["sk-ant-api03-{R93}AA"],
+    "a Google API key": ["AIza{R35}"],
+    "a Google access token": ["ya29.{R80}"],
+    "a Google service account key": ['{"type": "service_account", "private_key_id": "{H40}", "client_id": "1"}'],
+    "an Azure storage key": ["DefaultEndpointsProtocol=https;AccountName=a;AccountKey={B86}==;EndpointSuffix=x"],
+    "an Azure shared access key": ["SharedAccessKeyName=k;SharedAccessKey={B43}="],
+    "an Azure signature": ["https://a.blob.core.windows.net/c?sv=2022-11-02&se=2030-01-01&sig={W43}%3D"],
+    "an Azure client secret": ["{W3}8Q~{T34}"],
+    "an npm token": ["//registry.npmjs.org/:_authToken=npm_{W36}"],
+    "a PyPI token": ["pypi-AgEIcHlwaS5vcmc{R120}"],
+    "a Hugging Face token": ["hf_{A34}"],
+    "a DigitalOcean token": ["dop_v1_{H64}"],
+    "a Twilio key": ["SK{H32}"],
+    "a SendGrid key": ["SG.{R22}.{R43}"],
+    "a Mailgun key": ["key-{H32}"],
+    "a Shopify token": ["shpat_{H32}"],
+    "a Square token": ["sq0atp-{R22}", "EAAA{R60}"],
+    "a Databricks token": ["dapi{H32}"],
+    "a Doppler token": ["dp.pt.{W43}"],
+    "a Linear key": ["lin_api_{W40}"],
+    "a Notion token": ["secret_{W43}", "ntn_{W46}"],
+    "a Vault token": ["hvs.{R24}"],
+    "a key of an AI service": [
+        "gsk_{W52}", "xai-{W80}", "pplx-{W48}", "r8_{W37}", "nvapi-{R64}", "lsv2_pt_{H32}_{H10}", "tvly-dev-{W32}",
+        "csk-{M48}",
+    ],
+    "a token of a hosting service": [
+        "sbp_{H40}", "sb_secret_{R31}", "nfp_{W36}", "FlyV1 fm2_{B160}=", "fo1_{R43}", "pscale_tkn_{R43}",
+        "pscale_pw_{R43}", "HRKU-{uuid}", "pul-{H40}", "tskey-auth-k{W10}CNTRL-{W32}",
+    ],
+    "a token of a monitoring service": [
+        "glsa_{W32}_{H8}", "glc_eyJ{W90}==", "sntrys_eyJ{W120}==_{B43}", "sntryu_{H64}", "NRAK-{U27}",
+        "dt0c01.{U24}.{U64}",
+    ],
+    "a token of a registry": ["dckr_pat_{R27}", "dckr_oat_{R32}", "rubygems_{H48}"],
+    "an Atlassian token": ["ATATT3xFfGF0{R180}={X8}"],
+    "a token of a tool": ["figd_{R40}", "PMAK-{H24}-{H34}", "ops_eyJ{W300}"],
+    "a Terraform token": ["{W14}.atlasv1.{R67}"],
+    "a cofio token": ["cofio_{R43}"],
+    "an age key": ["AGE-SECRET-KEY-1{U58}"],
+    "a bearer token": ['curl -H "Authorization: Bearer {W40}" https://a.b/c'],
+    "a password in a header": ["Authorization: Basic {W24}", '"Authorization": "Basic {W28}"'],
+    "a password in a URL": [
+        "postgres://app:{W12}@db.internal:5432/app", "REDIS_URL=redis://:{W32}@10.0.0.3:6379/0",
+        "amqp://svc:{W6}@{W6}@mq.corp/vhost", "postgres://app:{L16}@host", "postgres://admin:" + "hunter2" + "@db1",
+    ],
+    "a password in a connection string": ["Server=tcp:db,1433;User ID=sa;Password={W7}!x4Q;Encrypt=true"],
+    "a password in a command": [
+        "curl -u admin:{W12} https://api.corp/x", "curl -s https://api.corp/x --user 'ann:{human}'",
+        "sshpass -p '{human}' ssh ann@box", "mysqldump -u root -p{human} app", "redis-cli -h cache -a {W16} ping",
+    ],
+    "a password": [
+        f'password = "{PASSWORD}"', f"DB_PASSWORD={PASSWORD}", f"connect(user='app', password='{PASSWORD}')",
+        f"mysql --password {PASSWORD} -u app", f"  password: {PASSWORD}  # for staging",
+        f"The admin password is {PASSWORD}. Do not lose it.", f"- **Password:** `{PASSWORD}`",
+        f"<password>{PASSWORD}</password>", f'db_password: str = "{PASSWORD}"', f'builder.password("{PASSWORD}")',
+        "| Password | {human} |", "Password for the staging box: {human}", "The password is {human}",
+        "password: {human}", "password is {W12}", "PGPASSWORD={W10} psql -h db", "DB_PASSWORD={L16}",
+        "machine api.corp login ann password {W12}", '{"name": "DB_PASSWORD", "value": "{human}"}', "passwd {W14}",
+        "passwd: {W14}", "log in with the password {W14}, please", "the wifi password is {words3}",
+        'The passphrase for the guest wifi is "{words5}".', f"password\u00a0is\u00a0{PASSWORD}",
+    ],
+    "a secret key": [
+        "aws_secret_access_key = {B40}", '"SecretAccessKey": "{B40}",', "api_key: {H32}", "X-Api-Key: {W32}",
+        "The API key is {W32}, ask Ann for more.", "SECRET_KEY = 'dj-{S47}'", "SECRET_KEY_BASE={H128}",
+        "AZURE_OPENAI_KEY={H32}", "export ACME_KEY={W32}", "MISTRAL_KEY: {W32}", 'openaiKey = "{W32}"',
+        "Our OpenAI key is {W32}.", "| OPENAI_KEY | {H32} |", "| `API_KEY`  | `{W32}`     | prod |",
+        "The API key for staging is {W24}.", "HEROKU_API_KEY={uuid}", "ENV OPENAI_API_KEY {W40}",
+    ],
+    "a secret": ['"client_secret": "{R40}"'],
+    "a token": [
+        "the token for the billing service is now {W24}", "export CI_TOKEN={W24}",
+        "https://api.corp/v1/x?token={H40}&limit=3", "'token' => '{W32}',", '"{\\"access_token\\": \\"{W32}\\"}"',
+    ],
+    "a seed phrase": ["My seed phrase is {words12}.", "recovery phrase of the wallet: {list24}"],
+}  # fmt: skip
 
 FOUND: dict[str, tuple[str, Made]] = {
-    "rsa": ("a private key", lambda body: pem("RSA " + "PRIVATE KEY", body)),
-    "ec": ("a private key", lambda body: pem("EC " + "PRIVATE KEY", body, rows=3)),
-    "dsa": ("a private key", lambda body: pem("DSA " + "PRIVATE KEY", body)),
-    "pkcs8": ("a private key", lambda body: pem("PRIVATE" + " KEY", body, rows=1)),
-    "pkcs8 encrypted": ("a private key", lambda body: pem("ENCRYPTED " + "PRIVATE KEY", body)),
-    "openssh": ("a private key", lambda body: pem("OPENSSH " + "PRIVATE KEY", body)),
-    "pgp": ("a private key", lambda body: pem("PGP " + "PRIVATE KEY BLOCK", body, head="Version: GnuPG v2\n\n")),
+    **{template: (what, partial(make, template)) for what, listed in TEMPLATES.items() for template in listed},
+    **{
+        f"pem {label}": ("a private key", partial(pem, label + "PRIVATE" + " KEY", rows=rows))
+        for label, rows in {"RSA ": 6, "EC ": 3, "DSA ": 6, "": 1, "ENCRYPTED ": 6, "OPENSSH ": 6}.items()
+    },
+    "pgp": ("a private key", partial(pem, "PGP " + "PRIVATE KEY BLOCK", head="Version: GnuPG v2\n\n")),
     "pem with headers": (
         "a private key",
-        lambda body: pem(
-            "RSA " + "PRIVATE KEY", body, head=f"Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,{body(HEX, 32)}\n\n"
-        ),
+        partial(pem, "RSA " + "PRIVATE KEY", head="Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,{H32}\n\n"),
     ),
     "pem on one line": ("a private key", lambda body: 'key = "' + pem("PRIVATE" + " KEY", body, newline="\\n") + '"'),
-    "ssh2": ("a private key", lambda body: f"---- BEGIN SSH2 ENCRYPTED {'PRIVATE'} KEY ----\n{body(BASE64, 70)}\n"),
-    "putty": (
-        "a private key",
-        lambda body: (
-            f"PuTTY-User-Key-{'File'}-3: ssh-ed25519\nEncryption: none\nPublic-Lines: 2\n{body(BASE64, 64)}\n"
-            f"{body(BASE64, 16)}\nPrivate-{'Lines'}: 1\n{body(BASE64, 48)}\n"
-        ),
-    ),
-    "aws id": ("an AWS access key", lambda body: "AK" + "IA" + body(UPPER, 16)),
-    "aws session id": ("an AWS access key", lambda body: "aws configure set id AS" + "IA" + body(UPPER, 16)),
-    "aws secret": ("a secret key", lambda body: f"aws_secret_access_key = {body(BASE64, 40)}"),
-    "aws secret in camel case": ("a secret key", lambda body: f'"SecretAccessKey": "{body(BASE64, 40)}",'),
-    **{f"github {kind}": ("a GitHub token", github(kind)) for kind in "pousr"},
-    "github pat": ("a GitHub token", lambda body: "github" + "_pat_" + body(WORD, 22) + "_" + body(WORD, 59)),
-    "github in a remote": (
-        "a GitHub token",
-        lambda body: f"git clone https://x:gh{'p_'}{body(WORD, 36)}@github.com/a/b",
-    ),
-    "gitlab": ("a GitLab token", lambda body: "gl" + "pat-" + body(URL, 20)),
-    "slack bot": (
-        "a Slack token",
-        lambda body: "xox" + f"b-{body(string.digits, 12)}-{body(string.digits, 12)}-{body(WORD, 24)}",
-    ),
-    "slack user": ("a Slack token", lambda body: "xox" + f"p-{body(string.digits, 12)}-{body(HEX, 32)}"),
-    "slack webhook": (
-        "a Slack webhook",
-        lambda body: "https://hooks.slack" + f".com/services/T{body(UPPER, 9)}/B{body(UPPER, 9)}/{body(WORD, 24)}",
-    ),
     "discord bot": ("a Discord bot token", discord),
-    "discord webhook": (
-        "a Discord webhook",
-        lambda body: "https://discord.com/api" + f"/webhooks/{body(string.digits[1:], 18)}/{body(URL, 68)}",
-    ),
-    "telegram": ("a Telegram bot token", lambda body: body(string.digits[1:], 10) + ":A" + "A" + body(URL, 33)),
-    "stripe live": ("a Stripe key", lambda body: "sk" + "_live_" + body(WORD, 24)),
-    "stripe restricted": ("a Stripe key", lambda body: "rk" + "_live_" + body(WORD, 99)),
-    "stripe test": ("a Stripe key", lambda body: "sk" + "_test_" + body(WORD, 24)),
-    "openai old": ("an OpenAI key", lambda body: "s" + "k-" + body(WORD, 48)),
-    "openai project": ("an OpenAI key", lambda body: "s" + "k-proj-" + body(URL, 120)),
-    "openrouter": ("an OpenAI key", lambda body: "s" + "k-or-v1-" + body(HEX, 64)),
-    "anthropic": ("an Anthropic key", lambda body: "s" + "k-ant-api03-" + body(URL, 93) + "AA"),
-    "google key": ("a Google API key", lambda body: "AI" + "za" + body(URL, 35)),
-    "google access": ("a Google access token", lambda body: "ya" + "29." + body(URL, 80)),
-    "google service account": (
-        "a Google service account key",
-        lambda body: '{"type": "service_account", "private_' + f'key_id": "{body(HEX, 40)}", "client_id": "1"}}',
-    ),
-    "azure storage": (
-        "an Azure storage key",
-        lambda body: (
-            f"DefaultEndpointsProtocol=https;AccountName=a;Account{'Key'}={body(BASE64, 86)}==;EndpointSuffix=x"
-        ),
-    ),
-    "azure bus": (
-        "an Azure shared access key",
-        lambda body: f"SharedAccessKeyName=k;Shared{'Access'}Key={body(BASE64, 43)}=",
-    ),
-    "azure signature": (
-        "an Azure signature",
-        lambda body: f"https://a.blob.core.windows.net/c?sv=2022-11-02&se=2030-01-01&s{'ig'}={body(WORD, 43)}%3D",
-    ),
-    "azure client": ("an Azure client secret", lambda body: body(WORD, 3) + "8Q" + "~" + body(WORD + "-_~", 34)),
-    "npm": ("an npm token", lambda body: "//registry.npmjs.org/:_authToken=np" + "m_" + body(WORD, 36)),
-    "pypi": ("a PyPI token", lambda body: "py" + "pi-AgEIcHlwaS5vcmc" + body(URL, 120)),
-    "hugging face": ("a Hugging Face token", lambda body: "h" + "f_" + body(string.ascii_letters, 34)),
-    "digitalocean": ("a DigitalOcean token", lambda body: "dop" + "_v1_" + body(HEX, 64)),
-    "twilio": ("a Twilio key", lambda body: "S" + "K" + body(HEX, 32)),
-    "sendgrid": ("a SendGrid key", lambda body: "S" + "G." + body(URL, 22) + "." + body(URL, 43)),
-    "mailgun": ("a Mailgun key", lambda body: "ke" + "y-" + body(HEX, 32)),
-    "shopify": ("a Shopify token", lambda body: "shp" + "at_" + body(HEX, 32)),
-    "square": ("a Square token", lambda body: "sq0" + "atp-" + body(URL, 22)),
-    "square access": ("a Square token", lambda body: "EA" + "AA" + body(URL, 60)),
-    "databricks": ("a Databricks token", lambda body: "da" + "pi" + body(HEX, 32)),
-    "doppler": ("a Doppler token", lambda body: "dp" + ".pt." + body(WORD, 43)),
-    "linear": ("a Linear key", lambda body: "lin" + "_api_" + body(WORD, 40)),
-    "notion old": ("a Notion token", lambda body: "sec" + "ret_" + body(WORD, 43)),
-    "notion": ("a Notion token", lambda body: "nt" + "n_" + body(WORD, 46)),
-    "vault": ("a Vault token", lambda body: "hv" + "s." + body(URL, 24)),
-    **{
-        name: ("a key of an AI service", make)
-        for name, make in {
-            "groq": lambda body: "gs" + "k_" + body(WORD, 52),
-            "xai": lambda body: "x" + "ai-" + body(WORD, 80),
-            "perplexity": lambda body: "pp" + "lx-" + body(WORD, 48),
-            "replicate": lambda body: "r" + "8_" + body(WORD, 37),
-            "nvidia": lambda body: "nv" + "api-" + body(URL, 64),
-            "langsmith": lambda body: "ls" + "v2_pt_" + body(HEX, 32) + "_" + body(HEX, 10),
-            "tavily": lambda body: "tv" + "ly-dev-" + body(WORD, 32),
-            "cerebras": lambda body: "cs" + "k-" + body(LOWER + string.digits, 48),
-        }.items()
-    },
-    **{
-        name: ("a token of a hosting service", make)
-        for name, make in {
-            "supabase": lambda body: "sb" + "p_" + body(HEX, 40),
-            "supabase secret": lambda body: "sb_" + "secret_" + body(URL, 31),
-            "netlify": lambda body: "nf" + "p_" + body(WORD, 36),
-            "fly": lambda body: "FlyV1 fm" + "2_" + body(BASE64, 160) + "=",
-            "fly old": lambda body: "fo" + "1_" + body(URL, 43),
-            "planetscale": lambda body: "psc" + "ale_tkn_" + body(URL, 43),
-            "planetscale password": lambda body: "psc" + "ale_pw_" + body(URL, 43),
-            "heroku": lambda body: "HR" + "KU-" + uuid(body),
-            "pulumi": lambda body: "pu" + "l-" + body(HEX, 40),
-            "tailscale": lambda body: "ts" + f"key-auth-k{body(WORD, 10)}CNTRL-{body(WORD, 32)}",
-        }.items()
-    },
-    **{
-        name: ("a token of a monitoring service", make)
-        for name, make in {
-            "grafana": lambda body: "gl" + f"sa_{body(WORD, 32)}_{body(HEX, 8)}",
-            "grafana cloud": lambda body: "gl" + "c_eyJ" + body(WORD, 90) + "==",
-            "sentry": lambda body: "snt" + f"rys_eyJ{body(WORD, 120)}==_{body(BASE64, 43)}",
-            "sentry user": lambda body: "snt" + "ryu_" + body(HEX, 64),
-            "new relic": lambda body: "NR" + "AK-" + body(UPPER, 27),
-            "dynatrace": lambda body: "dt0" + f"c01.{body(UPPER, 24)}.{body(UPPER, 64)}",
-        }.items()
-    },
-    "deepseek": ("an OpenAI key", lambda body: "s" + "k-" + body(HEX, 32)),
-    "docker": ("a token of a registry", lambda body: "dc" + "kr_pat_" + body(URL, 27)),
-    "docker organisation": ("a token of a registry", lambda body: "dc" + "kr_oat_" + body(URL, 32)),
-    "rubygems": ("a token of a registry", lambda body: "ruby" + "gems_" + body(HEX, 48)),
-    "atlassian": ("an Atlassian token", lambda body: "AT" + f"ATT3xFfGF0{body(URL, 180)}={body(HEX, 8).upper()}"),
-    "figma": ("a token of a tool", lambda body: "fi" + "gd_" + body(URL, 40)),
-    "postman": ("a token of a tool", lambda body: "PM" + f"AK-{body(HEX, 24)}-{body(HEX, 34)}"),
-    "1password": ("a token of a tool", lambda body: "op" + "s_eyJ" + body(WORD, 300)),
-    "terraform": ("a Terraform token", lambda body: body(WORD, 14) + ".at" + "lasv1." + body(URL, 67)),
-    "cofio": ("a cofio token", lambda body: "cof" + "io_" + body(URL, 43)),
-    "age": ("an age key", lambda body: "AGE-SECRET" + "-KEY-1" + body(UPPER, 58)),
     "jwt": ("a JSON web token", jwt),
     "jwt in a header": ("a JSON web token", lambda body: "Authorization: Bearer " + jwt(body)),
-    "bearer": ("a bearer token", lambda body: 'curl -H "Authorization: Bearer ' + body(WORD, 40) + '" https://a.b/c'),
-    "basic": ("a password in a header", lambda body: "Authorization: " + basic("deploy", body(WORD, 16))),
-    "postgres": ("a password in a URL", lambda body: f"postgres://app:{body(WORD, 12)}@db.internal:5432/app"),
-    "redis": ("a password in a URL", lambda body: f"REDIS_URL=redis://:{body(WORD, 32)}@10.0.0.3:6379/0"),
-    "at sign in a url": (
-        "a password in a URL",
-        lambda body: f"amqp://svc:{body(WORD, 6)}@{body(WORD, 6)}@mq.corp/vhost",
-    ),
-    "connection string": (
-        "a password in a connection string",
-        lambda body: f"Server=tcp:db,1433;User ID=sa;Password={body(WORD, 7)}!x4Q;Encrypt=true",
-    ),
-    "password in python": ("a password", lambda body: f'password = "{PASSWORD}"'),
-    "password in an env file": ("a password", lambda body: f"DB_PASSWORD={PASSWORD}"),
-    "password as an argument": ("a password", lambda body: f"connect(user='app', password='{PASSWORD}')"),
-    "password as an option": ("a password", lambda body: f"mysql --password {PASSWORD} -u app"),
-    "password in yaml": ("a password", lambda body: f"  password: {PASSWORD}  # for staging"),
-    "password in prose": ("a password", lambda body: f"The admin password is {PASSWORD}. Do not lose it."),
-    "password in markdown": ("a password", lambda body: f"- **Password:** `{PASSWORD}`"),
-    "password in xml": ("a password", lambda body: f"<password>{PASSWORD}</password>"),
-    "password with a type": ("a password", lambda body: f'db_password: str = "{PASSWORD}"'),
-    "password in a call": ("a password", lambda body: f'builder.password("{PASSWORD}")'),
-    "api key in yaml": ("a secret key", lambda body: f"api_key: {body(HEX, 32)}"),
-    "api key in a header": ("a secret key", lambda body: f"X-Api-Key: {body(WORD, 32)}"),
-    "api key in words": ("a secret key", lambda body: f"The API key is {body(WORD, 32)}, ask Ann for more."),
-    "django": ("a secret key", lambda body: f"SECRET_KEY = 'dj-{body(WORD + '!@#%^*(-_=+', 47)}'"),
-    "rails": ("a secret key", lambda body: f"SECRET_KEY_BASE={body(HEX, 128)}"),
-    "client secret": ("a secret", lambda body: f'"client_secret": "{body(URL, 40)}"'),
-    "vendor key": ("a secret key", lambda body: f"AZURE_OPENAI_KEY={body(HEX, 32)}"),
-    "unknown vendor key": ("a secret key", lambda body: f"export ACME_KEY={body(WORD, 32)}"),
-    "vendor key in yaml": ("a secret key", lambda body: f"MISTRAL_KEY: {body(WORD, 32)}"),
-    "vendor key in code": ("a secret key", lambda body: f'openaiKey = "{body(WORD, 32)}"'),
-    "vendor key in words": ("a secret key", lambda body: f"Our OpenAI key is {body(WORD, 32)}."),
-    "key in a table": ("a secret key", lambda body: f"| OPENAI_KEY | {body(HEX, 32)} |"),
-    "key in a wide table": ("a secret key", lambda body: f"| `API_KEY`  | `{body(WORD, 32)}`     | prod |"),
-    "password in a table": ("a password", lambda body: f"| Password | {human(body)} |"),
-    "key for a place": ("a secret key", lambda body: f"The API key for staging is {body(WORD, 24)}."),
-    "token for a place": ("a token", lambda body: f"the token for the billing service is now {body(WORD, 24)}"),
-    "password for a place": ("a password", lambda body: f"Password for the staging box: {human(body)}"),
-    "uuid as a key": ("a secret key", lambda body: f"HEROKU_API_KEY={uuid(body)}"),
-    "human password": ("a password", lambda body: f"The password is {human(body)}"),
-    "human password after a colon": ("a password", lambda body: f"password: {human(body)}"),
-    "word and year": ("a password", lambda body: f"the wifi password is {human(body)[:-1].lower()}, ask Ann"),
-    "random password in words": ("a password", lambda body: f"password is {body(WORD, 12)}"),
-    "password before a command": ("a password", lambda body: f"PGPASSWORD={body(WORD, 10)} psql -h db"),
-    "lower case in a shell": ("a password", lambda body: f"DB_PASSWORD={body(LOWER, 16)}"),
-    "lower case in a url": ("a password in a URL", lambda body: f"postgres://app:{body(LOWER, 16)}@host"),
-    "curl": ("a password in a command", lambda body: f"curl -u admin:{body(WORD, 12)} https://api.corp/x"),
-    "curl with a quoted user": (
-        "a password in a command",
-        lambda body: f"curl -s https://api.corp/x --user 'ann:{human(body)}'",
-    ),
-    "sshpass": ("a password in a command", lambda body: f"sshpass -p '{human(body)}' ssh ann@box"),
-    "mysql": ("a password in a command", lambda body: f"mysqldump -u root -p{human(body)} app"),
-    "redis-cli": ("a password in a command", lambda body: f"redis-cli -h cache -a {body(WORD, 16)} ping"),
-    "netrc": ("a password", lambda body: f"machine api.corp login ann password {body(WORD, 12)}"),
-    "dockerfile": ("a secret key", lambda body: f"ENV OPENAI_API_KEY {body(WORD, 40)}"),
-    "named in json": ("a password", lambda body: f'{{"name": "DB_PASSWORD", "value": "{human(body)}"}}'),
-    "token in a shell": ("a token", lambda body: f"export CI_TOKEN={body(WORD, 24)}"),
-    "token in a query": ("a token", lambda body: f"https://api.corp/v1/x?token={body(HEX, 40)}&limit=3"),
-    "token in php": ("a token", lambda body: f"'token' => '{body(WORD, 32)}',"),
-    "passwd in words": ("a password", lambda body: f"passwd {body(WORD, 14)}"),
-    "passwd after a colon": ("a password", lambda body: f"passwd: {body(WORD, 14)}"),
-    "password beside its name": ("a password", lambda body: f"log in with the password {body(WORD, 14)}, please"),
-    "short password in words": (
-        "a password",
-        lambda body: f"my password is {human(body)[:4].lower()}ly{len(human(body))}2",
-    ),
-    "password of words": ("a password", lambda body: f"the wifi password is {' '.join(seed(body, 3))}"),
-    "quoted password of words": (
-        "a password",
-        lambda body: f'The passphrase for the guest wifi is "{" ".join(seed(body, 5))}".',
-    ),
-    "weak password in a url": ("a password in a URL", lambda body: f"postgres://admin:{'hunter' + '2'}@db1"),
-    "basic without a user": (
+    "basic": (
         "a password in a header",
-        lambda body: f"Authorization: Basic {body(WORD, 24)}",
+        lambda body: "Authorization: Basic " + b64encode(f"deploy:{body(WORD, 16)}".encode()).decode(),
     ),
-    "basic in json": ("a password in a header", lambda body: f'"Authorization": "Basic {body(WORD, 28)}"'),
-    "discord by its parts": ("a Discord bot token", lambda body: f"{body(WORD, 24)}.{body(WORD, 6)}.{body(WORD, 27)}"),
-    "seed phrase": ("a seed phrase", lambda body: f"My seed phrase is {' '.join(seed(body, 12))}."),
-    "recovery phrase": ("a seed phrase", lambda body: f"recovery phrase of the wallet: {', '.join(seed(body, 24))}"),
-    "numbered mnemonic": (
+    "word and year": ("a password", lambda body: f"the wifi password is {human(body)[:-1].lower()}, ask Ann"),
+    "short": ("a password", lambda body: f"my password is {human(body)[:4].lower()}ly{len(human(body))}2"),
+    "numbered": (
         "a seed phrase",
         lambda body: "mnemonic = " + " ".join(f"{n}. {word}" for n, word in enumerate(seed(body, 15), 1)),
     ),
-    "row in a stripe key": ("a Stripe key", lambda body: "sk" + "_live_" + "51H8" + LOWER[:20]),
-    "full width": ("an AWS access key", lambda body: "\uff21\uff2b\uff29\uff21" + body(UPPER, 16)),
-    "mathematical": ("a GitHub token", lambda body: "\U0001d420\U0001d421" + "p_" + body(WORD, 36)),
     "zero width": ("an AWS access key", lambda body: "AK" + "\u200b\u2060IA" + "\u200d".join(body(UPPER, 16))),
     "soft hyphens": ("a GitHub token", lambda body: "gh" + "p_" + "\u00ad".join(body(WORD, 36))),
-    "zero width after": ("an AWS access key", lambda body: "AK" + "IA" + body(UPPER, 16) + "\u200bfoo"),
-    "space that does not break": ("a password", lambda body: f"password\u00a0is\u00a0{PASSWORD}"),
-    "token in escaped json": ("a token", lambda body: f'"{{\\"access_token\\": \\"{body(WORD, 32)}\\"}}"'),
 }
 
-
-SPREAD: dict[str, Made] = {
-    "netrc": lambda body: f"machine api.corp\n  login ann@corp.com\n  password {human(body)}\n",
-    "yaml": lambda body: f"- name: DB_PASSWORD\n  value: {human(body)}\n",
-    "quoted yaml": lambda body: f'- name: API_TOKEN\n  value: "{body(WORD, 32)}"\n',
-    "json": lambda body: f'{{\n  "name": "API_TOKEN",\n  "value": "{body(WORD, 32)}"\n}}',
-    "curl": lambda body: f"curl -X POST \\\n  -u 'ann:{body(WORD, 12)}' https://api.corp/x",
-}
+SPREAD = [
+    "machine api.corp\n  login ann@corp.com\n  password {human}\n", "- name: DB_PASSWORD\n  value: {human}\n",
+    '- name: API_TOKEN\n  value: "{W32}"\n', '{\n  "name": "API_TOKEN",\n  "value": "{W32}"\n}',
+    "curl -X POST \\\n  -u 'ann:{W12}' https://api.corp/x",
+]  # fmt: skip
 
 
 def test_every_kind_of_secret_is_found_named_and_masked_and_all_else_stays() -> None:
-    for name, (what, make) in FOUND.items():
-        secret = make(body_of(7))
+    for name, (what, made) in FOUND.items():
+        secret = made(body_of(7))
         assert find_secret(secret) == Secret(what=what, line=1), name
         masked = mask_secrets(f"First.\n{secret}\nLast.")
         assert masked.startswith("First.\n"), name
@@ -363,17 +256,19 @@ def test_every_kind_of_secret_is_found_named_and_masked_and_all_else_stays() -> 
         assert find_secret(masked) is None, name
         parts = [part for part in re.findall(r"[A-Za-z0-9+/]{24,}", secret) if re.search(r"\d", part)]
         assert not [part for part in parts if part in masked], name
+        arguments = json.dumps({"command": made(body_of(3)), "n": 1})
+        assert json.loads(mask_secrets(arguments))["n"] == 1, name
 
 
 def test_nearly_every_secret_of_every_kind_is_found() -> None:
     missed = {
-        name: sum(find_secret(make(body_of(seed))) is None for seed in range(100)) for name, (_, make) in FOUND.items()
+        name: sum(find_secret(made(body_of(seed))) is None for seed in range(100)) for name, (_, made) in FOUND.items()
     }
     assert max(missed.values()) <= 4, missed
     assert sum(missed.values()) * 200 < 100 * len(FOUND), missed
-    for name, make in SPREAD.items():
-        found = [find_secret(make(body_of(seed))) for seed in range(100)]
-        assert sum(each is None or each.line < 2 for each in found) <= 1, name
+    for template in SPREAD:
+        found = [find_secret(make(template, body_of(seed))) for seed in range(100)]
+        assert sum(each is None or each.line < 2 for each in found) <= 1, template
 
 
 X = "x" * 36
@@ -497,32 +392,20 @@ def test_what_is_no_secret_is_let_through() -> None:
     assert find_secret(jwt(body_of(1), header='{"kind":"cursor","page":3}')) is None, "no algorithm is named"
 
 
-def chunks(text: str) -> Iterator[str]:
-    """The text in pieces of forty lines."""
-    lines = text.split("\n")
-    for start in range(0, len(lines), 40):
-        yield "\n".join(lines[start : start + 40])
-
-
-def test_the_standard_library_holds_no_secrets() -> None:
+def test_neither_the_standard_library_nor_what_packages_say_of_themselves_holds_secrets() -> None:
     root = Path(sysconfig.get_path("stdlib"))
     files = [
         path for path in root.rglob("*.py") if not {"test", "tests", "site-packages"} & {*path.relative_to(root).parts}
     ]
-    pieces = [piece for path in files for piece in chunks(path.read_text(encoding="utf-8", errors="replace"))]
-    flagged = [(found, piece) for piece in pieces if (found := find_secret(piece)) is not None]
-    assert len(pieces) > 2_000
-    assert len(flagged) * 2_000 < len(pieces), flagged
-
-
-def test_what_packages_say_of_themselves_holds_no_secrets() -> None:
-    texts = [each.read_text("METADATA") or "" for each in distributions()]
-    pieces = [piece for text in texts for piece in chunks(text)]
-    flagged = [(found, piece) for piece in pieces if (found := find_secret(piece)) is not None]
-    # The signed token in the description of PyJWT is one, though of no use to anyone.
-    flagged = [each for each in flagged if "jwt.encode(" not in each[1]]
-    assert pieces
-    assert len(flagged) * 300 < len(pieces), flagged
+    code = [path.read_text(encoding="utf-8", errors="replace") for path in files]
+    for texts, most in ((code, 2_000), ([each.read_text("METADATA") or "" for each in distributions()], 300)):
+        split = [text.split("\n") for text in texts]
+        pieces = ["\n".join(lines[at : at + 40]) for lines in split for at in range(0, len(lines), 40)]
+        flagged = [(found, piece) for piece in pieces if (found := find_secret(piece)) is not None]
+        # The signed token in the description of PyJWT is one, though of no use to anyone.
+        flagged = [each for each in flagged if "jwt.encode(" not in each[1]]
+        assert len(pieces) > most
+        assert len(flagged) * most < len(pieces), flagged
 
 
 words = st.text(string.ascii_lowercase, min_size=1, max_size=12) | st.sampled_from(
@@ -546,16 +429,9 @@ def test_prose_is_never_taken_for_a_secret(text: str) -> None:
 
 @given(before=prose, after=prose, name=st.sampled_from(sorted(FOUND)))
 def test_a_secret_in_prose_is_found_on_its_line(before: str, after: str, name: str) -> None:
-    what, make = FOUND[name]
-    text = f"{before} \n{make(body_of(7))}\n {after}"
+    what, made = FOUND[name]
+    text = f"{before} \n{made(body_of(7))}\n {after}"
     assert find_secret(text) == Secret(what=what, line=before.count("\n") + 2)
-
-
-@given(before=prose, names=st.lists(st.sampled_from(sorted(FOUND)), min_size=2, max_size=3))
-def test_the_first_of_several_secrets_is_found(before: str, names: list[str]) -> None:
-    planted = [FOUND[name][1](body_of(7)).replace("\n", "\\n") for name in names if name != "putty"] or [PASSWORD]
-    found = find_secret("\n".join([before, "", *planted]))
-    assert found == find_secret("\n".join([before, "", planted[0]]))
 
 
 @given(text=st.text())
@@ -580,7 +456,7 @@ def test_a_letter_that_grows_in_lower_case_does_not_move_what_is_found() -> None
         ({"passwords": "none", "password": [True, PASSWORD]}, "a password", 1),
         ({"client_secret": body_of(1)(HEX, 32)}, "a secret", 1),
         ({"OPENAI_KEY": body_of(1)(HEX, 32)}, "a secret key", 1),
-        ({"HEROKU_API_KEY": uuid(body_of(1))}, "a secret key", 1),
+        ({"HEROKU_API_KEY": make("{uuid}", body_of(1))}, "a secret key", 1),
         ([{"name": "DB_PASSWORD", "value": PASSWORD}], "a password", 1),
         ([{"note": "one\ntwo\n" + "gh" + "p_" + body_of(1)(WORD, 36)}], "a GitHub token", 3),
         ({"s" + "k-ant-api03-" + body_of(1)(WORD, 93): True}, "an Anthropic key", 1),
@@ -619,7 +495,9 @@ def test_json_as_deep_as_it_comes_is_read_to_its_end() -> None:
 
 @given(before=prose, names=st.lists(st.sampled_from(sorted(FOUND)), min_size=1, max_size=4))
 def test_every_secret_of_a_text_is_masked_and_the_same_way_each_time(before: str, names: list[str]) -> None:
-    text = "\n".join([before, *(FOUND[name][1](body_of(index)) for index, name in enumerate(names)), "the end"])
+    secrets = [FOUND[name][1](body_of(index)) for index, name in enumerate(names)]
+    text = "\n".join([before, *secrets, "the end"])
+    assert find_secret(text) == find_secret(f"{before}\n{secrets[0]}"), "the first of them is told"
     masked = mask_secrets(text)
     assert masked.startswith(before)
     assert masked.endswith("\nthe end")
@@ -674,12 +552,6 @@ def test_secrets_of_json_are_masked_in_keys_names_and_strings() -> None:
     assert mask_in_json(clean) is clean
 
 
-def test_json_within_a_text_is_still_json_once_it_is_masked() -> None:
-    for name, (_, make) in FOUND.items():
-        arguments = json.dumps({"command": make(body_of(3)), "n": 1})
-        assert json.loads(mask_secrets(arguments))["n"] == 1, name
-
-
 HOSTILE = [
     "a", "=", ":", "-", "_", ".", " ", "\n", '"', "é", "eyJ", ".eyJaaaaaaaaaaaa", "-----BEGIN ",
     "-----BEGIN PRIVATE KEY-----\n", "://a:", "://a:b@", "://a:b1C@", "key", "pass", "api_key=", "api_key='", "secret:",
@@ -731,18 +603,6 @@ def test_hostile_text_takes_no_longer_than_its_length() -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [repr(piece) for piece in (*HOSTILE, *FULL)]
-
-
-def test_a_token_in_an_address_or_a_path_is_found() -> None:
-    for prefix in ("ghp_", "glpat-", "sk_live_"):
-        token = prefix + "".join(random.Random(prefix).choices(string.ascii_letters + string.digits, k=36))
-        for text in (
-            f"https://{token}@github.com/a/b",
-            f"git clone https://{token}@host/a.git",
-            f"in /secrets/{token}",
-        ):
-            assert find_secret(text) is not None, text
-            assert token not in mask_secrets(text)
 
 
 @given(st.lists(st.sampled_from(["plain ", "ghp", "é", "\n", "{}", "word "]), max_size=12))

@@ -241,7 +241,6 @@ def test_the_same_file_twice_is_two_documents_and_the_sender_is_told(documents: 
     assert first.record.id in " ".join(second.notes)
 
 
-@pytest.mark.folder_only("the files of a folder")
 def test_deleting_a_document_leaves_no_byte_of_it(store: StoreAddress, tmp_path: Path) -> None:
     mark = "zanzibarian" + "quokka"
     with Engine.open(store, settings=SETTINGS) as engine:
@@ -338,7 +337,6 @@ for n in range(10_000):
 """
 
 
-@pytest.mark.folder_only("the log of a folder")
 def test_a_process_that_is_killed_leaves_whole_documents_alone(store: StoreAddress, tmp_path: Path) -> None:
     last: dict[str, int] = {}
     for kill in range(6):

@@ -152,8 +152,10 @@ def test_a_conversation_is_read_in_one_call_and_one_for_each_user(server: Script
 def test_a_run_has_its_own_call_keeps_its_steps_and_sends_no_secret(server: Scripted, make: Making) -> None:
     (rules,) = found(RUN).cases
     (case,) = read(ModelExtractor(make()), RUN).cases
-    told = {"intent": "Do what was asked.", "approach": "1. It was tried.\nOutcome: it worked."}
-    assert case == replace(rules, **told, insight="Trying helps.", quality=0.9)
+    approach = "1. It was tried.\nOutcome: it worked."
+    assert case == replace(
+        rules, intent="Do what was asked.", approach=approach, insight="Trying helps.", quality=0.9
+    )  # fmt: skip
     asked = next(call for call in server.calls if call.task == "case").user
     assert "CALL book_table:" in asked
     assert "RESULT of book_table:" in asked

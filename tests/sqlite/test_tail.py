@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import threading
-import weakref
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -144,7 +142,9 @@ def change(store: Store, known: dict[str, tuple[Scope, str]], act: tuple[Any, ..
 
 @given(acts=st.lists(acts, max_size=25))
 def test_looks_taken_at_any_time_each_find_what_there_was_then(acts: list[tuple[Any, ...]]) -> None:
-    with TemporaryDirectory() as folder, ExitStack() as open_:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch, ExitStack() as open_:
+        patch.setattr(tail, "SPARE", 1)  # it is rebuilt often
+        patch.setattr(index_of_words, "STEP", 8)  # and indexed in small steps
         store = Store(Path(folder))
         open_.callback(store.close)
         known: dict[str, tuple[Scope, str]] = {}
@@ -269,15 +269,6 @@ def test_a_load_that_nothing_is_done_for_in_the_background_leaves_a_short_tail(
     assert store.memory.check() == []
 
 
-def test_long_texts_are_indexed_before_there_are_many(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "LONG_TAIL_WORDS", 1000)
-    for number in range(30):
-        store.memory.write(SCOPES[0], text=f"{'apple ' * 150} n{number}")
-        assert count_waiting(store) <= 7
-    with store.look(1) as view:
-        assert len(found(view, "apple")) == 30
-
-
 def test_a_write_is_done_though_its_words_cannot_be_indexed_now(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upkeep, "LONG_TAIL", 5)
 
@@ -297,43 +288,6 @@ def test_a_write_is_done_though_its_words_cannot_be_indexed_now(store: Store, mo
             assert len(found(view, "apple")) == 40
     store.memory.write_many([Draft(scope=SCOPES[0], text="apple") for _ in range(5)])
     assert count_waiting(store) == 0
-
-
-def test_what_was_indexed_is_let_go(store: Store) -> None:
-    store.memory.write_many([Draft(scope=SCOPES[0], text=f"apple n{n}") for n in range(10)])
-    with store.look(0) as view:
-        held = weakref.ref(view.snapshot.tail)
-        del view
-    store.index(4)
-    store.index(4)  # whoever indexes need not search to let go of it
-    gc.collect()
-    assert held() is None
-    for at in range(2):
-        with store.look(at) as view:
-            assert len(view.snapshot.tail.versions) == 2
-            assert not view.snapshot.tail.count_word("n3", b"", False, 10)
-    store.index(10)
-    for at in range(2):
-        with store.look(at) as view:
-            assert not view.snapshot.tail.versions
-            assert len(found(view, "apple")) == 10
-
-
-def test_a_record_that_changes_without_end_does_not_fill_the_memory(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tail, "SPARE", 10)
-    monkeypatch.setattr(tail, "SPARE_WORDS", 1000)
-    record, long = (store.memory.write(SCOPES[0], text=text) for text in ("apple", "pear " * 200))
-    for number in range(50):
-        store.memory.edit(record.id, text=f"apple n{number}")
-        store.memory.edit(long.id, text=f"{'pear ' * 200} m{number}")
-        with store.look(0) as view:
-            assert found(view, f"n{number}") == found(view, "apple") == {record.id}
-            assert not found(view, f"n{number - 1}")
-            versions = view.snapshot.tail.versions
-            assert len(versions) <= 14
-            assert sum(version.length for version in versions.values()) < 3000
 
 
 def test_a_search_that_breaks_off_while_catching_up_leaves_nothing_behind(
@@ -377,19 +331,3 @@ def test_a_search_finds_only_what_there_is_when_what_was_put_back_has_come_as_fa
             another.write(ROOT, text="quince")
         assert len(memory.search(Query("quince", mode="keyword"))) == 6
         assert len(memory.search(Query("pear", mode="keyword"))) == 0
-
-
-def test_long_records_are_indexed_in_steps_that_are_each_published(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(index_of_words, "STEP", 1000)
-    store = Store(tmp_path)
-    store.memory.write_many([Draft(scope=ROOT, text=f"apple n{n} {'x' * 400}") for n in range(10)])
-    waiting = [10]
-    while waiting[-1]:
-        assert store.index(100) >= 1
-        waiting.append(int(store.memory.stats()["waiting_for_index"]))
-        assert len(store.memory.search(Query("apple", mode="keyword", limit=20))) == 10
-    assert waiting == [10, 8, 6, 4, 2, 0]
-    store.memory.close()
-    store.backends[1].close()

@@ -46,7 +46,6 @@ def titles(model: SearchModel) -> list[str]:
     return [hit.headline for hit in model.hits]
 
 
-@pytest.mark.folder_only("it is about what is shown; what supersedes what is tested by tests/quality")
 @pytest.mark.requirement("page:superseded")
 def test_a_hit_says_what_holds_now_in_its_place_and_since_when(tmp_path: Path, ask: Ask, models: Path) -> None:
     project, settings = Project(app="default", name="default"), Settings(background=False, models=str(models))

@@ -40,7 +40,6 @@ def call_tool(server: Server, name: str, **arguments: object) -> dict[str, Any]:
     return result
 
 
-@pytest.mark.folder_only("the store's folder is replaced or deleted")
 @pytest.mark.parametrize("how", ["delete", "replace"])
 def test_every_door_says_that_the_store_is_gone_and_makes_nothing_in_its_place(
     start: Start, store: StoreAddress, how: str

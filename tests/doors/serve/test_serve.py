@@ -244,7 +244,6 @@ def test_a_number_that_is_none_is_wrong_usage(option: str, value: str, capsys: p
 # The tokens themselves.
 
 
-@pytest.mark.folder_only("the file of tokens")
 def test_tokens_are_kept_as_hashes_in_a_file_for_the_owner_alone(store: StoreAddress) -> None:
     tokens = Tokens(store.home)
     assert (tokens.all(), tokens.find("anything")) == ((), None)

@@ -212,7 +212,6 @@ def test_a_background_process_that_is_killed_is_started_again_and_does_what_was_
     assert (code, "the background process ended by SIGKILL" in log) == (0, True)
 
 
-@pytest.mark.folder_only("the store's folder is moved or deleted")
 @pytest.mark.parametrize("how", ["deleted", "replaced"])
 def test_a_worker_that_is_started_again_neither_makes_a_store_nor_opens_one_that_replaced_its_own(
     start: Start, store: StoreAddress, tmp_path: Path, how: str
