@@ -15,6 +15,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 TESTS = Path(__file__).parent
@@ -44,8 +45,9 @@ SLOW_FIXTURES = {"wide"}
 SLOW_STATES = {"tail", "settled"}
 """Index states of a store on SQLite that are left to `make slow`; `mixed` has something of both."""
 
-SLOW_EXAMPLES, TORTURE_EXAMPLES = 4, 40
-"""How many times as many examples of a property are tried in `make slow` and `make torture`."""
+USUAL_EXAMPLES = 100
+QUICK_SHARE, SLOW_EXAMPLES, TORTURE_EXAMPLES = 0.4, 4, 40
+"""Factors by which `make quick`, `make slow` and `make torture` change the number of examples of a property."""
 
 PROCESS_EVENTS = {"subprocess.Popen", "os.posix_spawn", "os.fork", "os.forkpty", "os.exec"}
 
@@ -59,10 +61,10 @@ class Run:
 
 
 def scale_examples(usual: int) -> int:
-    """Return how many examples of a property to try: more in `make slow`, and many in `make torture`."""
+    """Return how many examples of a property to try in this tier."""
     if os.environ.get("COFIO_TORTURE") == "1":
         return usual * TORTURE_EXAMPLES
-    return usual * SLOW_EXAMPLES if Run.tier == "slow" else usual
+    return {"quick": max(1, round(usual * QUICK_SHARE)), "slow": usual * SLOW_EXAMPLES}.get(Run.tier, usual)
 
 
 def find_tier(item: pytest.Item) -> str:
@@ -106,8 +108,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Note the tier before any test module is imported."""
+    """Note the tier before any test module is imported, and set how many examples of a property it tries."""
     Run.tier = config.getoption("--tier")
+    hypothesis.settings.register_profile("tier", max_examples=scale_examples(USUAL_EXAMPLES))
+    hypothesis.settings.load_profile("tier")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
