@@ -29,12 +29,13 @@ from starlette.testclient import TestClient
 
 from cofio import Engine, Settings
 from cofio.config.address import StoreAddress
+from cofio.conversations.conversations import Conversations
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.http import Handlers, make_server
 from cofio.doors.mcp.surface import Surface
 from cofio.doors.rest import http as rest
-from cofio.doors.web.server import make_app
-from cofio.doors.web.tokens import Tokens
+from cofio.http.tokens import Tokens
+from cofio.server.app import make_app
 
 from .__main__ import RESULTS, machine
 
@@ -122,7 +123,7 @@ def serve(folder: Path, settings: Settings) -> Iterator[tuple[TestClient, Engine
     store = StoreAddress(folder=folder)
     memory = Memory(store, settings, say=lambda _: None)
     with Engine.open(store, settings=settings) as engine:
-        door = rest.Door.open(engine, UTC, folder=store.home)
+        door = rest.Door(Conversations(engine), UTC, folder=store.home)
         app = make_app(
             make_server(Handlers(Surface(memory))), calls=door.make_routes(), hosts={"localhost"},
             tokens=Tokens(store.home), strict=False, zone=UTC,

@@ -3,11 +3,10 @@
 usage: python -m benchmarks.extraction [--data FILE] [--vectors] [--misses] [--write LABEL]
 
 Each message is one user's only one, added and flushed as the REST door does it; where a language model is set up (see
-docs/models.md), its records count in place of the rules'. With --vectors, what counts is what is left after the second
-reading in the background, which needs the model that is installed by default. The default is the test half of our own
-labelled messages; whoever changes an extractor looks at `--data benchmarks/data/extraction_train.jsonl --misses`, and
-at no more than the figures of the test half. --write puts the figures under a heading of that label into
-benchmarks/results/extraction.md.
+docs/models.md), its records count in place of the rules'. With --vectors, sentences are judged by their vectors too,
+which needs the model that is installed by default. The default is the test half of our own labelled messages; whoever
+changes an extractor looks at `--data benchmarks/data/extraction_train.jsonl --misses`, and at no more than the figures
+of the test half. --write puts the figures under a heading of that label into benchmarks/results/extraction.md.
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ from typing import TypeAlias
 from cofio import Engine, Kind, Settings
 from cofio.conversations.conversations import Conversations, Project
 from cofio.conversations.message_records import fields
-from cofio.conversations.second_reading import is_possible
 from cofio.doors.rest.assistant import open_assistant
+from cofio.engine.jobs import list_jobs
 from cofio.extract.extractor import Message
 from cofio.llm import Failed
 from cofio.values.records import Json
@@ -167,7 +166,7 @@ def score(messages: Sequence[Labelled], settings: Settings) -> tuple[Figures, fl
     with tempfile.TemporaryDirectory() as folder, Engine.open(Path(folder) / "store", settings=settings) as engine:
         assistant = open_assistant(settings, Path(folder) / "store", lambda: engine)
         reader = assistant.reader if assistant else None
-        conversations = Conversations(engine, reader=reader, reads_twice=is_possible(engine))
+        conversations = Conversations(engine, reader=reader)
         for number, labelled in enumerate(messages):
             user = f"user{number}"
             message = Message(id=f"m{number}", sender=user, name="Robin", at=SPOKEN, text=labelled.text)
@@ -175,7 +174,7 @@ def score(messages: Sequence[Labelled], settings: Settings) -> tuple[Figures, fl
             conversations.append(PROJECT, user, [message])
             conversations.carve(PROJECT, user, whole=True)
             spent += time.perf_counter() - began
-            if conversations.is_refined:
+            if conversations.has_model:
                 figures.unread += not refine_all(engine, conversations)
             figures.add(labelled, read_remains(engine, user))
         if assistant is not None:
@@ -184,20 +183,19 @@ def score(messages: Sequence[Labelled], settings: Settings) -> tuple[Figures, fl
 
 
 def refine_all(engine: Engine, conversations: Conversations) -> bool:
-    """Have what was just carved bettered, by a model or by vectors, as the server's background work does.
+    """Have the model refine what was just carved, as a server's jobs do.
 
     Returns:
         False where a model failed.
     """
     done = True
-    for job in engine.list(PROJECT.scope / "job", kinds=(Kind.LEDGER,), limit=100):
-        if fields(job).get("task") == "refine":
-            try:
-                conversations.refine(PROJECT, fields(job))
-            except Failed as problem:
-                print(f"the model: {problem}", file=sys.stderr)
-                done = False
-            engine.delete(job.id)
+    for job in list_jobs(engine, "refine"):
+        try:
+            conversations.refine(PROJECT, fields(job))
+        except Failed as problem:
+            print(f"the model: {problem}", file=sys.stderr)
+            done = False
+        engine.delete(job.id)
     return done
 
 
@@ -238,7 +236,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA / "extraction_test.jsonl", help="labelled messages, as JSONL")
     parser.add_argument("--misses", action="store_true", help="print each message that left too little or too much")
     parser.add_argument("--write", metavar="LABEL", help="keep the figures in benchmarks/results/extraction.md")
-    parser.add_argument("--vectors", action="store_true", help="measure after the second reading, with vectors")
+    parser.add_argument("--vectors", action="store_true", help="read with vectors too")
     given = parser.parse_args()
     found = Settings.load(Path())
     settings = Settings(

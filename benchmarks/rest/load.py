@@ -72,6 +72,8 @@ class _Line(asyncio.Protocol):
         self._transport.write(asked)
         status = await self._answer
         self.used = time.monotonic()
+        if b"\r\nconnection: close\r\n" in self._got[:1000].lower():  # the server has said that it will
+            self.open = False
         return status
 
     def close(self) -> None:

@@ -42,7 +42,7 @@ class Retrying:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)
 
-    def transact(self, work: Callable[[Transaction], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T], *, frees_space: bool = False) -> T:
         """Run the work, undo it, and run it again."""
 
         def fail(transaction: Transaction) -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from cofio import Engine, Invalid, Query, Scope, Settings, Unavailable
 from cofio.backends.sqlite.checksums import Soundness
-from cofio.doors.web.tokens import Tokens
 from cofio.embed.hashed import HashedEmbedder
+from cofio.http.tokens import Tokens
 
 QUIET = Settings(background=False, embedder="none")
-FILES = ("memory.db", "memory.db-wal", "memory.db-shm", "memory.db-journal", "lease")
+FILES = ("memory.db", "memory.db-wal", "memory.db-shm", "memory.db-journal", "lease", "reserve")
 
 
 @pytest.fixture

@@ -6,11 +6,12 @@ import json
 import logging
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.doors.display import escape_json, neutralise, neutralise_line
-from cofio.doors.web.logs import LogFormatter
+from cofio.http.logs import LogFormatter, start_logging
+from cofio.text.display import escape_json, neutralise, neutralise_line
 
 HARMFUL = [
     *map(chr, [*range(9), *range(0x0B, 0x20), *range(0x7F, 0xA0)]),
@@ -73,3 +74,13 @@ def test_only_an_entry_of_a_log_begins_at_the_margin() -> None:
     assert first == "cofio: no \ufffd[2Jsuch"
     assert all(line.startswith("  ") for line in rest)
     assert len(rest) == 2
+
+
+def test_a_servers_log_has_the_errors_of_psycopg_and_not_its_warning_of_each_connection(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING, "psycopg"):  # its own level, which is back afterwards
+        start_logging()
+        logging.getLogger("psycopg").warning("error ignored terminating %r", "<psycopg.Pipeline [BAD]>")
+        logging.getLogger("psycopg").error("told")
+    assert caplog.messages == ["told"]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from cofio.doors.web import json_limits
-from cofio.doors.web.json_limits import JsonLimits, TooComplex
+from cofio.http import json_limits
+from cofio.http.json_limits import JsonLimits, TooComplex
 
 JSON = st.recursive(
     st.none() | st.integers(-100, 100) | st.text('ab"\\[]{},\n é', max_size=6),

@@ -18,6 +18,7 @@ from starlette.testclient import TestClient
 from cofio import Engine, Json, Kind, Scope, Settings
 from cofio.capture import capture_transcript
 from cofio.config.address import StoreAddress
+from cofio.conversations.conversations import Conversations
 from cofio.doors import threads
 from cofio.doors.animus.plugin import Server
 from cofio.doors.animus.protocol import PROTOCOL
@@ -31,9 +32,9 @@ from cofio.doors.memory_tool import http as memory_tool
 from cofio.doors.page.record_view import run_edit
 from cofio.doors.page.view_types import Rejection, ViewRequest
 from cofio.doors.rest import http as rest
-from cofio.doors.web.server import make_app
-from cofio.doors.web.tokens import Tokens
+from cofio.http.tokens import Tokens
 from cofio.secrets.policy import POLICY, Door, SecretAction
+from cofio.server.app import make_app
 from cofio.vault.lifecycle import AttachedVault
 
 from ..importing.everos import make
@@ -75,8 +76,8 @@ def served(store: Path) -> Iterator[TestClient]:
     """The application, as `cofio serve` puts it together."""
     settings = Settings.load(store)
     memory = Memory(StoreAddress(folder=store), settings, say=lambda _: None)
-    vault = AttachedVault(store, settings)
-    door = rest.Door.open(memory.engine, UTC, mirror=vault.mirror(memory.engine))
+    vault = AttachedVault(memory.engine, store, settings)
+    door = rest.Door(Conversations(memory.engine, mirror=vault.make_mirror(lambda: None)), UTC)
     whole = make_app(
         make_server(Handlers(Surface(memory))),
         routes=memory_tool.make_routes(lambda: memory.engine), calls=door.make_routes(),
@@ -85,6 +86,8 @@ def served(store: Path) -> Iterator[TestClient]:
     )  # fmt: skip
     with closing(memory), closing(vault), closing(door), TestClient(whole, base_url="http://localhost") as client:
         yield client
+        if (files := vault.open()) is not None:
+            files.follow_changes()
 
 
 def run(store: Path, capsys: pytest.CaptureFixture[str], *words: str) -> str:

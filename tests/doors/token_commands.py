@@ -11,7 +11,7 @@ from tests.waiting import wait_until
 
 from cofio.config.address import StoreAddress
 from cofio.doors.cli import main
-from cofio.doors.web.tokens import FRESH
+from cofio.http.tokens import FRESH
 
 
 def add_token(store: StoreAddress, name: str) -> str:

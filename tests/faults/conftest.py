@@ -18,6 +18,18 @@ def nursery() -> Iterator[Nursery]:
         yield opened
 
 
+def fill(disk: Path) -> Path:
+    """Leave no room on a disk; the file to remove, so that there is some again."""
+    ballast = disk / "ballast"
+    with ballast.open("ab", buffering=0) as file:
+        try:
+            while file.write(bytes(4096)):
+                pass
+        except OSError:
+            return ballast
+    raise AssertionError("the disk has no end")
+
+
 @pytest.fixture
 def mount(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
     """Makes a real disk of a given size."""

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from .conftest import fill
+
 TEXT = "word " * 20_000
 
 
@@ -35,13 +37,8 @@ def full(mount: Callable[[str], Path]) -> Path:
         assert run(*argv, "--store", disk / "store").returncode == 0
     (disk / "out").mkdir()
     (disk / "mcp.json").write_text("{}")
-    with (disk / "ballast").open("wb", buffering=0) as ballast:
-        try:
-            while ballast.write(bytes(4096)):
-                pass
-        except OSError:
-            return disk
-    raise AssertionError("the disk has no end")
+    fill(disk)
+    return disk
 
 
 @pytest.fixture

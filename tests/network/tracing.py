@@ -28,7 +28,7 @@ _PORT = re.compile(r"port=htons\((?P<port>\d+)\)")
 _LOOPBACK = re.compile(r'inet_addr\("127\.|inet_pton\(AF_INET6, "::1"')
 _LOOKUPS = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf")
 _OWN = (".config", ".cache", ".local/share", ".local/state")
-_DEVICES = ("/dev/null", "/dev/tty", "/proc/self/")
+_DEVICES = ("/dev/null", "/dev/tty", "/proc/self/", "/dev/shm/cofio-")
 
 
 def unable() -> str:

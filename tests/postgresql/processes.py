@@ -25,12 +25,11 @@ Json = dict[str, Any]
 # What others left is looked for all the time, and what failed is tried again soon. A claim is renewed often and holds
 # for longer than any test takes, so that no machine is too busy to keep one: a test that needs it to end ends it.
 _CODE = """
-import sys
-from datetime import timedelta
-from cofio.doors.rest import claims, jobs
-from cofio.engine import background
-background.ROUND, jobs.FIRST = 0.3, 0.1
-jobs.SCAN_PAUSE, claims.LEASE, claims.RENEWALS = 0.3, timedelta(hours=1), 36_000
+import os, sys
+from cofio.engine import background, jobs
+background.ROUND, jobs.FIRST_RETRY_SECONDS = 0.3, 0.1
+jobs.POLL_SECONDS = float(os.environ.get("POLL_SECONDS", 0.3))
+jobs.LEASE_SECONDS, jobs.RENEW_SECONDS = 3600.0, 0.1
 from cofio.doors.cli import main
 sys.exit(main(sys.argv[1:]))
 """
@@ -44,7 +43,7 @@ class CofioServer:
         own = {"XDG_DATA_HOME": str(home), "XDG_CONFIG_HOME": str(home), "COFIO_EMBEDDER": "hashed"}
         home.mkdir(exist_ok=True)
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _CODE, "serve", "--port", "0", "--workers", "0", *arguments],
+            [sys.executable, "-c", _CODE, "serve", "--port", "0", "--workers", "1", *arguments],
             cwd=home, env={**bare, **own, "COFIO_STORE": store.spell(), "COFIO_SYNC": "normal", **environ},
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip

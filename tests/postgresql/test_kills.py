@@ -84,8 +84,8 @@ class Writer:
         self._listener.join()
         self.process.communicate()
         self.deaths += 1
-        # It may have written the next one, too.
-        self._next = max([self._next, *(number + 2 for number in self.acknowledged[-1:])])
+        # It may have written the next one, too, or its first before anything was acknowledged.
+        self._next = max([self._next + 1, *(number + 2 for number in self.acknowledged[-1:])])
 
 
 @pytest.fixture

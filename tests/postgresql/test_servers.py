@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,15 +18,16 @@ import pytest
 from cofio import Conflict, Engine, Invalid, Scope, Settings, Unavailable
 from cofio.backends.postgres.database import ServerAddress
 from cofio.config.address import StoreAddress
-from cofio.conversations.conversations import Conversations, Project
+from cofio.conversations.conversations import Conversations
+from cofio.conversations.tasks import ConversationJobs
 from cofio.doors.cli import main
-from cofio.doors.rest.jobs import Jobs
-from cofio.doors.web.tokens import open_tokens
 from cofio.embed.hashed import HashedEmbedder
 from cofio.engine.agreement import agree
+from cofio.engine.jobs import JobRunner, make_job, read_job
 from cofio.engine.opening import load_settings, open_shared_values
-from cofio.values.records import Json, Kind, Record
-from cofio.values.scopes import CONVERSATIONS
+from cofio.http.tokens import open_tokens
+from cofio.values.records import Kind, Record
+from cofio.values.scopes import CONVERSATIONS, JOBS
 from cofio.vault.lifecycle import open_vault
 
 from .. import postgres
@@ -231,7 +232,8 @@ def test_what_a_killed_server_was_at_is_done_by_another_once_and_in_order(start:
         def count_calls(word: str) -> int:
             return sum(word in call.user for call in model.calls if call.task == "episode")
 
-        first = start(COFIO_LLM_BASE_URL=silent.url, COFIO_LLM_MODEL="m")
+        # It does its own jobs and looks for no others', or it would have its model asked about owls.
+        first = start(COFIO_LLM_BASE_URL=silent.url, COFIO_LLM_MODEL="m", POLL_SECONDS="3600")
         first.say("I like herons.", session="m", by="ann")  # of whom nothing else is told meanwhile
         first.ask("flush", session_id="m")
         wait_until(lambda: silent.calls)
@@ -240,7 +242,7 @@ def test_what_a_killed_server_was_at_is_done_by_another_once_and_in_order(start:
         other.ask("flush", session_id="o")
         wait_until(lambda: count_calls("owls"))
         (job,) = [each for each in list_running(engine) if each["session_id"] == "m"]
-        wait_until(lambda: any(each["claimed_until"] > job["claimed_until"] for each in list_running(engine)))
+        wait_until(lambda: any(each["lease_until"] > job["lease_until"] for each in list_running(engine)))
         assert count_calls("herons") == 0  # it leaves alone what another is at
         for number, text in enumerate(texts):
             (first if number in (0, 2, 4, 6) else other).say(text, at=T + number * DAY, async_mode=True)
@@ -248,7 +250,7 @@ def test_what_a_killed_server_was_at_is_done_by_another_once_and_in_order(start:
                 first.kill()
         run_sql(store, END_VECTOR_CLAIMS)
         other.ask("flush", session_id="s", async_mode=True)
-        wait_until(lambda: end_claims(engine, str(job["server"])) or are_done(engine))
+        wait_until(lambda: end_claims(engine, str(job["owner"])) or are_done(engine))
         assert count_calls("herons") in (1, 2)  # what is taken over may be asked for again, and is stored once
     turns = read_all(store, Kind.TURN)
     assert sorted(turn.text for turn in turns) == sorted(["I like herons.", "I like owls.", *texts])
@@ -258,7 +260,7 @@ def test_what_a_killed_server_was_at_is_done_by_another_once_and_in_order(start:
 
 def list_jobs(engine: Engine) -> list[dict[str, Any]]:
     """The tasks and jobs of conversations."""
-    found = [record.data for record in engine.each(CONVERSATIONS, kinds=[Kind.LEDGER])]
+    found = [record.data for scope in (CONVERSATIONS, JOBS) for record in engine.each(scope, kinds=[Kind.LEDGER])]
     return [data for data in found if isinstance(data, dict) and "status" in data]
 
 
@@ -272,21 +274,23 @@ def are_done(engine: Engine) -> bool:
 
 def end_claims(engine: Engine, server: str) -> bool:
     """End the claims of a server that is gone, as if their time were over; false."""
-    for record in engine.each(CONVERSATIONS, kinds=[Kind.LEDGER]):
-        data = record.data
-        if isinstance(data, dict) and (data.get("server"), data.get("status")) == (server, "running"):
+    for record in engine.each(JOBS, kinds=[Kind.LEDGER]):
+        data = read_job(record)
+        if (data.get("owner"), data.get("status")) == (server, "running"):
             with suppress(Conflict):  # another has taken it over
-                engine.edit(record.id, data={**data, "claimed_until": LONG_AGO}, if_version=record.version)
+                engine.edit(record.id, data={**data, "lease_until": LONG_AGO}, if_version=record.version)
     return False
 
 
 def test_a_server_without_a_model_leaves_its_part_to_those_that_have_one(store: StoreAddress) -> None:
-    data: dict[str, Json] = {"task": "refine", "status": "queued", "attempts": 0, "session_id": "s"}
     with Engine.open(store, settings=QUIET) as engine:
-        job = engine.put(Project().scope / "job", "j", kind=Kind.LEDGER, data=data)
-        with closing(Jobs(Conversations(engine))) as jobs:
-            jobs.resume()
-            assert jobs.queue.open_count == 0
+        (job,) = engine.apply([make_job("refine", Scope("default", "default"), {"task": "refine", "session_id": "s"})])
+        jobs = ConversationJobs(Conversations(engine))
+        runner = JobRunner(engine, jobs.make_handlers())
+        jobs.add_chores(runner)
+        runner.start()
+        runner.close(5.0)
+        assert isinstance(job, Record)
         assert engine.read(job.id) == job
 
 

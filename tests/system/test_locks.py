@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from cofio import Conflict
-from cofio.doors.web.tokens import Tokens
+from cofio.http.tokens import Tokens
 from cofio.system.locks import lock_folder, try_lock
 
 HOLD = """
@@ -84,7 +84,7 @@ def test_one_at_a_time_holds_a_folder_in_which_nothing_appears(
 
 @pytest.mark.usefixtures("process")
 def test_tokens_are_changed_by_one_process_at_a_time(tmp_path: Path) -> None:
-    code = "import sys; from pathlib import Path; from cofio.doors.web.tokens import Tokens\n"
+    code = "import sys; from pathlib import Path; from cofio.http.tokens import Tokens\n"
     code += "for n in range(10): Tokens(Path(sys.argv[1])).add(f'{sys.argv[2]}-{n}')"
     started = [subprocess.Popen([sys.executable, "-c", code, str(tmp_path), each]) for each in ("a", "b", "c")]
     assert [each.wait(60) for each in started] == [0, 0, 0]

@@ -21,13 +21,13 @@ from cofio.conversations.conversations import Conversations, Project
 from cofio.extract.extractor import Message
 from cofio.values.changes import Edit
 from cofio.values.records import Kind, Scope
-from cofio.vault.follower import MirrorQueue
 from cofio.vault.layout import SHOWN
+from cofio.vault.queued_mirror import QueuedMirror
 from cofio.vault.sync import VaultSync
 from cofio.vault.vault import Vault
 
 SETTINGS = Settings(background=False, embedder="none", sync="normal")
-WATCHED = ("/cofio/vault/", "/cofio/sessions/mirroring.py")
+WATCHED = ("/cofio/vault/", "/cofio/conversations/mirror.py")
 
 
 def say(conversations: Conversations, text: str, session: str) -> None:
@@ -61,7 +61,8 @@ def work(store: Path, line: int, *, queued: bool) -> None:
     """Write, change and forget, as a server does whose files follow later, or at once; die at so manieth line."""
     with Engine.open(store, settings=SETTINGS) as engine:
         vault = Vault(engine, store / "vault")
-        conversations = Conversations(engine, mirror=MirrorQueue(vault, lambda: None) if queued else vault)
+        mirror = QueuedMirror(engine, lambda: vault, lambda: None) if queued else vault
+        conversations = Conversations(engine, mirror=mirror)
         say(conversations, "I live in Oslo and my dog is called Rex.", "first")
         vault.follow_changes()
         sys.settrace(death(line))

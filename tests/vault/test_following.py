@@ -1,51 +1,71 @@
-"""A server's files follow in the background, from a list that outlives it."""
+"""A server's files follow in the background, by jobs that outlive it."""
 
 from __future__ import annotations
 
 import os
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from cofio.conversations.conversations import Conversations
-from cofio.conversations.mirror import VisibleRecord
+from cofio.engine.jobs import JobRunner, list_jobs, read_job
 from cofio.values.changes import Edit
+from cofio.values.errors import Conflict
 from cofio.values.records import Kind
-from cofio.vault.follower import Follower, MirrorQueue
+from cofio.vault.layout import SHOWN
 from cofio.vault.lifecycle import AttachedVault
+from cofio.vault.queued_mirror import MARKDOWN, QueuedMirror, make_handler
 from cofio.vault.sync import VaultSync
+from cofio.vault.vault import Vault
 
-from ..waiting import wait_until
+from ..waiting import PATIENCE, wait_until
 from .conftest import DOG, OSLO, SETTINGS, Kept, opened
+
+
+def queue(kept: Kept) -> Kept:
+    """Have the files of a memory follow when they are told to."""
+    mirror = QueuedMirror(kept.engine, lambda: kept.vault, lambda: None)
+    kept.conversations = Conversations(kept.engine, mirror=mirror)
+    return kept
 
 
 @pytest.fixture
 def queued(kept: Kept) -> Kept:
-    """A memory whose vault follows when it is told to."""
-    kept.conversations = Conversations(kept.engine, mirror=MirrorQueue(kept.vault, lambda: None))
-    return kept
+    """A memory whose files follow when they are told to."""
+    return queue(kept)
 
 
-def test_a_servers_files_follow_a_call_and_what_is_forgotten_is_gone_when_it_returns(kept: Kept) -> None:
-    with closing(AttachedVault(kept.vault.folder.parent, replace(SETTINGS, vault=True))) as vault:
-        kept.conversations = Conversations(kept.engine, mirror=vault.mirror(kept.engine))
+def test_a_servers_files_follow_in_another_process_and_what_is_forgotten_is_gone_when_a_call_returns(
+    tmp_path: Path,
+) -> None:
+    settings = replace(SETTINGS, vault=True)
+    with (
+        opened(tmp_path / "store") as kept,
+        opened(tmp_path / "store") as other,
+        closing(AttachedVault(kept.engine, tmp_path / "store", settings)) as vault,
+        closing(AttachedVault(other.engine, tmp_path / "store", settings)) as followed,
+    ):
+        runner = JobRunner(other.engine, followed.make_handlers())
+        kept.conversations = Conversations(kept.engine, mirror=vault.make_mirror(runner.notice))
         kept.say(OSLO, DOG)
+        runner.start()
         wait_until(lambda: kept.vault.count_unfinished() == 0)
         assert "Oslo" in kept.episodes.read_text()
         assert "Rex" in kept.profile.read_text()
-        assert kept.vault.journal.count_entries() == kept.engine.count(kinds=(Kind.EPISODE, Kind.FACT, Kind.PROFILE))
+        assert kept.vault.journal.count_entries() == kept.engine.count(kinds=SHOWN)
         kept.conversations.deleter.delete_session(kept.place, "s")
         assert kept.tree() == {}
         for number in range(5):
             kept.say(f"I live in City{number}.", session=f"s{number}")
-    assert all(f"City{number}" in kept.episodes.read_text() for number in range(5))  # when the server has ended
-    assert kept.vault.count_unfinished() == 0
-    assert kept.sync().rewritten == []
+        wait_until(lambda: kept.vault.count_unfinished() == 0)
+        runner.close(PATIENCE)
+        assert all(f"City{number}" in kept.episodes.read_text() for number in range(5))
+        assert kept.sync().rewritten == []
 
 
-def test_a_call_writes_no_file_and_what_it_changed_is_listed(queued: Kept) -> None:
+def test_a_call_writes_no_file_and_leaves_a_job_to_do_so(queued: Kept) -> None:
     queued.say(OSLO)
     queued.say(DOG, session="t")
     assert queued.tree() == {}
@@ -58,10 +78,9 @@ def test_a_call_writes_no_file_and_what_it_changed_is_listed(queued: Kept) -> No
     assert queued.tree() == before
 
 
-def test_what_is_listed_outlives_the_process_and_is_written_once(tmp_path: Path) -> None:
+def test_a_job_outlives_the_process_and_is_carried_out_once(tmp_path: Path) -> None:
     with opened(tmp_path / "store") as kept:
-        kept.conversations = Conversations(kept.engine, mirror=MirrorQueue(kept.vault, lambda: None))
-        kept.say(OSLO, DOG)
+        queue(kept).say(OSLO, DOG)
         assert kept.tree() == {}
     with opened(tmp_path / "store") as kept, opened(tmp_path / "store") as other:
         assert kept.vault.complete() == 1
@@ -71,20 +90,13 @@ def test_what_is_listed_outlives_the_process_and_is_written_once(tmp_path: Path)
         assert (other.tree(), other.vault.list_stamps()) == (before, stamps)
 
 
-def test_of_a_change_that_failed_nothing_is_listed_unless_it_may_have_been_made(queued: Kept) -> None:
+def test_a_change_that_fails_leaves_no_job(queued: Kept) -> None:
     queued.say(OSLO)
     queued.vault.follow_changes()
     (fact, *_) = queued.records(Kind.FACT)
-    visible, mirror = [VisibleRecord.from_record(fact)], MirrorQueue(queued.vault, lambda: None)
-    edit = Edit(id=fact.id, fields={"text": "Alice lives in Bergen."}, if_version=99)
-    with pytest.raises(Exception, match="version"), mirror.track_change(visible):
-        queued.engine.apply([edit])
+    with pytest.raises(Conflict):
+        queued.conversations.apply([Edit(id=fact.id, fields={"text": "Alice lives in Bergen."}, if_version=99)])
     assert queued.vault.count_unfinished() == 0
-    with suppress(KeyboardInterrupt), mirror.track_change(visible):
-        queued.engine.apply([replace(edit, if_version=None)])
-        raise KeyboardInterrupt  # after the commit
-    assert queued.vault.follow_changes() == 1
-    assert "Bergen" in queued.facts.read_text()
 
 
 def test_a_file_that_cannot_be_written_holds_up_no_other_and_is_tried_again(queued: Kept) -> None:
@@ -102,6 +114,22 @@ def test_a_file_that_cannot_be_written_holds_up_no_other_and_is_tried_again(queu
     assert "Rex" in queued.file("users", "bob", "episodes", "episode-2026-05-28.md").read_text()
 
 
+def test_what_could_not_be_written_is_tried_again_after_a_while_and_logged_once(
+    queued: Kept, caplog: pytest.LogCaptureFixture
+) -> None:
+    queued.say(DOG, user="bob")
+    blocked = queued.file("users", "bob")
+    blocked.parent.mkdir(parents=True)
+    blocked.write_text("in the way")
+    assert (queued.vault.follow_changes(), queued.vault.follow_changes()) == (0, 0)
+    warned = [record.getMessage() for record in caplog.records]
+    assert warned
+    assert len(warned) == len({*warned})
+    blocked.unlink()
+    assert (queued.vault.follow_changes(), queued.vault.count_unfinished()) == (1, 0)
+    assert queued.vault.journal.list_faults() == {}
+
+
 def test_what_a_person_writes_before_the_files_follow_stays(queued: Kept) -> None:
     queued.say(OSLO)
     queued.vault.follow_changes()
@@ -116,7 +144,7 @@ def test_what_a_person_writes_before_the_files_follow_stays(queued: Kept) -> Non
     assert queued.vault.list_conflicts() == []
 
 
-def test_an_edit_is_taken_in_while_other_changes_are_listed(queued: Kept) -> None:
+def test_an_edit_is_taken_in_while_other_changes_wait(queued: Kept) -> None:
     queued.say(OSLO)
     queued.vault.follow_changes()
     queued.say(DOG, session="t")
@@ -128,28 +156,12 @@ def test_an_edit_is_taken_in_while_other_changes_are_listed(queued: Kept) -> Non
     assert queued.vault.count_unfinished() == 0
 
 
-def test_a_list_that_cannot_be_read_costs_one_look_at_everything(tmp_path: Path) -> None:
-    with opened(tmp_path / "store") as kept:
-        kept.say(OSLO)
-        kept.conversations = Conversations(kept.engine, mirror=MirrorQueue(kept.vault, lambda: None))
-        kept.say(DOG, session="t")
-    for name in ("changes.db-wal", "changes.db-shm"):
-        (tmp_path / "store" / "vault" / ".state" / name).unlink(missing_ok=True)
-    (tmp_path / "store" / "vault" / ".state" / "changes.db").write_bytes(b"no database " * 1000)
-    with opened(tmp_path / "store") as kept:
-        assert kept.vault.stale
-        assert kept.sync().problems == 0
-        assert "Rex" in kept.episodes.read_text()
-        assert not kept.vault.stale
-
-
-def test_a_follower_finds_what_other_processes_have_listed(tmp_path: Path) -> None:
-    with opened(tmp_path / "store") as kept, opened(tmp_path / "store") as other:
-        kept.conversations = Conversations(kept.engine, mirror=MirrorQueue(kept.vault, lambda: None))
-        kept.say(OSLO)
-        follower = Follower(other.vault)
-        follower.start()
-        follower.notice()
-        wait_until(kept.episodes.exists)
-        follower.stop()
-        assert kept.vault.count_unfinished() == 0
+def test_a_job_stays_while_the_state_of_the_vault_cannot_be_used(queued: Kept) -> None:
+    queued.say(OSLO)
+    closed = Vault(queued.engine, queued.vault.folder)
+    closed.close()
+    runner = JobRunner(queued.engine, {MARKDOWN: make_handler(lambda: closed)})
+    runner.start()
+    wait_until(lambda: any(read_job(job)["error"] for job in list_jobs(queued.engine, MARKDOWN)))
+    runner.close(PATIENCE)
+    assert queued.vault.follow_changes() == 1

@@ -52,6 +52,11 @@ def served(store: Path, end: str = "terminate") -> Iterator[str]:
             server.communicate(timeout=PATIENCE)
 
 
+def read_metrics(address: str) -> str:
+    with urllib.request.urlopen(f"{address}/metrics", timeout=PATIENCE) as answer:
+        return str(answer.read(), "utf-8")
+
+
 def say(address: str, text: str, session: str) -> None:
     message = {"sender_id": "alice", "role": "user", "timestamp": T, "content": text}
     post(address, "add", session_id=session, messages=[message])
@@ -62,7 +67,7 @@ def test_a_server_writes_files_and_takes_in_what_another_program_saves(store: St
     with served(tmp_path / "store") as address:
         say(address, "I live in Oslo.", "s")
         file = store.home / "vault/default_app/default_project/users/alice/episodes/episode-2026-05-28.md"
-        wait_until(file.exists)
+        wait_until(lambda: file.exists() and 'cofio_jobs{kind="markdown"} 0.0' in read_metrics(address))
         subprocess.run([sys.executable, "-c", EDIT, str(file)], check=True)
 
         def has_changed() -> bool:

@@ -6,16 +6,21 @@ import queue
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import apsw
 import pytest
 
+from cofio.conversations.conversations import Conversations
 from cofio.values.records import Kind, Record
+from cofio.vault.queued_mirror import QueuedMirror
 from cofio.vault.sync import SyncResult
 from cofio.vault.watcher import ABSENT, Watcher
 
+from ..waiting import wait_until
 from .conftest import DOG, OSLO, Kept, T
 
 IN_PLACE = (
@@ -109,6 +114,26 @@ def test_what_the_server_writes_itself_is_not_looked_at(watched: Watched) -> Non
     done = watched.next()
     assert [said.entry for said in done.edited] == ["profile"]
     assert (done.rewritten, done.deleted, done.problems) == ([], [], 0)
+
+
+def test_a_first_look_that_fails_is_taken_again(
+    kept: Kept, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("cofio.vault.watcher.RETRY_SECONDS", 0.0)
+    kept.conversations = Conversations(kept.engine, mirror=QueuedMirror(kept.engine, lambda: kept.vault, lambda: None))
+    kept.say(OSLO)
+    kept.vault.journal._database.set_busy_timeout(1)
+    told: queue.Queue[SyncResult] = queue.Queue()
+    watcher = Watcher(kept.syncing, told.put)
+    with closing(apsw.Connection(str(kept.vault.folder / ".state" / "state.db"))) as other:
+        other.execute("BEGIN IMMEDIATE")
+        watcher.start()
+        wait_until(lambda: caplog.records)
+        other.execute("COMMIT")
+    told.get(timeout=PATIENCE)
+    watcher.stop()
+    assert "Oslo" in kept.episodes.read_text()
+    assert [record.getMessage() for record in caplog.records] == ["the vault cannot be written: database is locked"]
 
 
 def test_what_was_done_while_nobody_watched_is_taken_in_at_first(kept: Kept) -> None:

@@ -21,6 +21,7 @@ export class Caller {
     name: Name,
     request: Calls[Name]["request"],
     options: RequestOptions = {},
+    idempotent = false,
   ): Promise<Answer<Calls[Name]["response"]>> {
     const route = ROUTES[name];
     const fields: Record<string, unknown> = { ...request };
@@ -31,7 +32,7 @@ export class Caller {
     });
     const carried =
       route.body === "json" ? { json: fields } : route.body === "form" ? { form: form(fields) } : { query: fields };
-    const sent = { method: route.method, path, ...carried };
+    const sent = { method: route.method, path, idempotent, ...carried };
     const answer =
       route.answer === "blob"
         ? await (await this.#http.receive(sent, options)).blob()

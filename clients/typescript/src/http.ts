@@ -47,6 +47,8 @@ export class CofioError extends Error {
 export interface Sent {
   method: string;
   path: string;
+  /** Sent twice, it does what it does once, so that it is sent again when the connection is lost. */
+  idempotent?: boolean;
   query?: Record<string, unknown>;
   json?: unknown;
   form?: FormData;
@@ -84,11 +86,17 @@ export class Http {
   async receive(sent: Sent, options: RequestOptions = {}): Promise<Response> {
     const most = this.#options.retries ?? 2;
     for (let tried = 0; ; tried += 1) {
-      const answer = await this.#once(sent, options);
-      if (answer.ok) return answer;
-      const error = await refusal(answer);
-      if (tried >= most || !unread(error, sent)) throw error;
-      const pause = error.retryAfter === undefined ? 250 * 2 ** tried : error.retryAfter * 1000;
+      let error: unknown;
+      try {
+        const answer = await this.#once(sent, options);
+        if (answer.ok) return answer;
+        error = await refusal(answer);
+      } catch (lost) {
+        error = lost;
+      }
+      if (tried >= most || !repeatable(error, sent)) throw error;
+      const seconds = error instanceof CofioError ? error.retryAfter : undefined;
+      const pause = seconds === undefined ? 250 * 2 ** tried : seconds * 1000;
       await sleep(Math.min(pause, LONGEST_PAUSE), options.signal);
     }
   }
@@ -116,8 +124,9 @@ export function part(name: string, value: string): string {
   return encodeURIComponent(value);
 }
 
-/** Whether a request that was refused did nothing, so that sending it again does nothing twice. */
-function unread(error: CofioError, sent: Sent): boolean {
+/** Whether sending a request again does nothing twice: it was refused unread, or is idempotent and got no answer. */
+function repeatable(error: unknown, sent: Sent): boolean {
+  if (!(error instanceof CofioError)) return sent.idempotent === true && error instanceof TypeError; // as fetch has it
   return error.status === 429 || (error.status === 503 && (error.retryAfter !== undefined || sent.method === "GET"));
 }
 

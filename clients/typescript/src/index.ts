@@ -49,6 +49,11 @@ const FIELDS = {
   agent_skill: "agent_skills",
 } as const satisfies Record<GetRequest["memory_type"], keyof GetData>;
 
+/** A random id. Pages without HTTPS have no `crypto.randomUUID`. */
+function makeId(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
 /** The memory behind one server. */
 export class Cofio {
   /** The states of agents, by thread. */
@@ -74,14 +79,19 @@ export class Cofio {
     return (await this.#calls.ask(name, request, options)).data;
   }
 
-  /** Keeps messages of a session: they are on disk when this resolves. With `async_mode`, see `waitForTask`. */
+  /**
+   * Keeps messages of a session: they are on disk when this resolves. With `async_mode`, see `waitForTask`.
+   * It is sent again when the connection is lost before the answer; each message is kept once.
+   */
   async add(request: AddInput, options?: RequestOptions): Promise<Answered<Calls["add"]["response"]>> {
+    // Once, before the first attempt, so that another attempt repeats it. The server knows a message with a time by that.
     const messages = request.messages.map((message) => ({
       ...message,
       sender_id: message.sender_id ?? message.role,
       timestamp: message.timestamp ?? this.#now(),
+      message_id: message.message_id ?? (message.timestamp === undefined ? makeId() : null),
     }));
-    const { data, request_id } = await this.#calls.ask("add", { ...request, messages }, options);
+    const { data, request_id } = await this.#calls.ask("add", { ...request, messages }, options, true);
     return { ...data, request_id };
   }
 

@@ -471,6 +471,7 @@ export interface GetRequest {
 export interface Health {
   /** It is up. */
   status: "ok";
+  storage: StorageHealth;
   /** The version of cofio. */
   version: string;
   capabilities: Capabilities;
@@ -962,6 +963,14 @@ export interface SearchRequest {
 
 /** A session's name: 1 to 128 characters of any kind. */
 export type SessionName = string;
+
+/** Whether the store takes writes. */
+export interface StorageHealth {
+  /** Why it refuses writes, if it does. */
+  status: "ok" | "disk full" | "locked";
+  /** The same in a sentence. By default "". */
+  reason?: string;
+}
 
 /** A request that was answered with 202. */
 export interface TaskItem {

@@ -193,6 +193,27 @@ test("messages without a time keep their order, from one call to the next", asyn
   assert.match(said[101] ?? "", /and last this/);
 });
 
+test("a message whose answer was lost is sent again and kept once, and what the caller gave is as it was", async () => {
+  const sent: Array<{ messages: Array<{ message_id: string | null }> }> = [];
+  const losesFirst: typeof fetch = async (input, init) => {
+    const answer = await fetch(input, init);
+    if (sent.push(JSON.parse(String(init?.body))) === 1) throw new TypeError("fetch failed");
+    return answer;
+  };
+  const session_id = "fay-lost";
+  const messages = [{ role: "user" as const, sender_id: "fay", content: "I keep bees on the roof." }];
+  const unlucky = new Cofio({ url, fetch: losesFirst });
+  await unlucky.add({ session_id, messages, defer_extraction: true });
+  assert.deepEqual(messages, [{ role: "user", sender_id: "fay", content: "I keep bees on the roof." }]);
+  const dated = [{ role: "user" as const, sender_id: "fay", content: "And two goats.", timestamp: Date.now() }];
+  for (const _ of [1, 2]) await unlucky.add({ session_id, messages: dated, defer_extraction: true });
+  const found = await memory.search({ user_id: "fay", query: "bees", include_unprocessed: true, filters: { session_id } });
+  assert.equal(found.unprocessed_messages.length, 2);
+  const ids = sent.map((each) => each.messages[0]?.message_id);
+  assert.match(ids[0] ?? "", /^[0-9a-f]{32}$/);
+  assert.deepEqual(ids, [ids[0], ids[0], null, null]); // by its time, a message is known in another call, too
+});
+
 test("what was turned away unread is sent again, after the time that the server asks for", async () => {
   await scripted([refuse(429, { "Retry-After": "0" }), refuse(503, { "Retry-After": "0" }), succeed({ n: 1 })], async (address, asked) => {
     assert.deepEqual(await new Cofio({ url: address }).search({ user_id: "a", query: "x" }), { n: 1 });

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
+from ..values.errors import StorageTrouble
 from ..values.progress import Progress
 from ..values.query import Bounds
 from ..values.records import Record
@@ -39,6 +40,14 @@ class ReplicaState(NamedTuple):
     """Seconds that it was behind at most, when it was last looked at; None when that is not known."""
     problem: str = ""
     """Why it answers no reads at the moment, in a sentence; empty when it does."""
+
+
+class Trouble(NamedTuple):
+    """Why the store refuses writes at the moment."""
+
+    kind: StorageTrouble
+    reason: str
+    """A sentence for people, without a path."""
 
 
 class SharedValues(Protocol):
@@ -88,17 +97,20 @@ class Backend(Protocol):
             Unavailable: the store was deleted, moved or replaced while it was open.
         """
 
+    def find_trouble(self) -> Trouble | None:
+        """Return why writes of this process are refused at the moment, or None. It never waits."""
+
     def identity(self) -> Identity:
         """Which store this is, and how far it has come."""
 
     def snapshot(self) -> AbstractContextManager[Snapshot]:
         """Open a snapshot of records and checkpoints, with every write acknowledged before it, by any process."""
 
-    def transact(self, work: Callable[[Transaction], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T], *, frees_space: bool = False) -> T:
         """What `work` returns, run in a transaction: all that it changes, durably, or nothing if it raises.
 
         `work` may run again, if the backend could not have its transaction beside those of others: it must not
-        change anything but the transaction.
+        change anything but the transaction. If it `frees_space`, a backend may use what it keeps in reserve.
 
         Raises:
             Unavailable: the disk is full or failing, or another process holds the store for too long.

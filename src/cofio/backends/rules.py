@@ -57,6 +57,12 @@ def is_expired(record: Record, now: datetime) -> bool:
     return record.expires_at is not None and record.expires_at <= now
 
 
+def frees_space(changes: Sequence[Change]) -> bool:
+    """Return whether changes delete records and add none."""
+    adds = any(isinstance(change, Put) and not change.if_version for change in changes)
+    return not adds and any(isinstance(change, Delete | Drop) for change in changes)
+
+
 def apply(transaction: Transaction, changes: Sequence[Change], prepared: PreparedTexts) -> list[Record | int]:
     """Make the changes in order; for each the record as it now is, or how many records were forgotten.
 

@@ -96,22 +96,20 @@ def capture_transcript(
     """
     part = session_id or "" if get_client(client).parser is None else ""
     transcript = Transcript(client=client, path=path, part=part, changed_at=datetime.now(UTC))
-    is_refined = bool(memory.settings.llm_base_url)
-    return Capture(memory, mirror=mirror, is_refined=is_refined).take(transcript, cwd=cwd)
+    return Capture(memory, mirror=mirror).take(transcript, cwd=cwd)
 
 
 class Capture:
     """Takes transcripts into a memory, one after the other.
 
-    With `is_refined`, a server's model is to better what comes of them: not for months at once, which would cost a lot.
+    With `uses_model`, a server's model refines what comes of them, if the settings name one.
     """
 
-    def __init__(self, engine: Engine, *, mirror: Mirror | None = None, is_refined: bool = False) -> None:
+    def __init__(self, engine: Engine, *, mirror: Mirror | None = None, uses_model: bool = True) -> None:
         self.engine = engine
         self.rules = CodingRules()
         self.conversations = Conversations(
-            engine, zone=engine.settings.zone, extractor=self.rules, mirror=mirror, default_user=find_user(),
-            has_model_elsewhere=is_refined,
+            engine, extractor=self.rules, mirror=mirror, default_user=find_user(), uses_model=uses_model
         )  # fmt: skip
         self._repositories: dict[tuple[str, str], Repository] = {}
 

@@ -20,6 +20,8 @@ _LONGEST = 400  # and of one of a single turn
 class CodingRules(Rules):
     """Rules that have looked at all that waits: what one stretch says, a later one may take back."""
 
+    uses_vectors = False  # a hook has no time to load the model
+
     def __init__(self) -> None:
         self._lessons: list[Lesson] = []
         self.lesson_count = 0

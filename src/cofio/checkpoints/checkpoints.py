@@ -350,7 +350,7 @@ class Checkpoints:
         _check_name("thread", thread)
         if id is not None:
             return self.remove(space, [(thread, ns, id)])
-        deleted = self._transact(lambda rows: _delete_thread(rows, space, thread))
+        deleted = self._transact(lambda rows: _delete_thread(rows, space, thread), frees_space=True)
         self._states.drop(deleted)
         return len(deleted)
 
@@ -369,7 +369,7 @@ class Checkpoints:
                 deleted += doomed
             return deleted
 
-        return self._count_deleted(self._transact(work))
+        return self._count_deleted(self._transact(work, frees_space=True))
 
     def vacuum(self, space: str, age: timedelta) -> int:
         """Delete the checkpoints that were made longer ago than this; how many."""
@@ -392,7 +392,7 @@ class Checkpoints:
             if next(rows.list_rows(expired_by=to_micros(before)), None) is None:
                 return 0
         count = 0
-        while some := self._count_deleted(self._transact(work)):
+        while some := self._count_deleted(self._transact(work, frees_space=True)):
             count += some
         return count
 
@@ -415,8 +415,8 @@ class Checkpoints:
             self._heads.clear()
             self._generation = generation
 
-    def _transact(self, work: Callable[[CheckpointRows], T]) -> T:
-        return self._backend.transact(lambda transaction: work(transaction.checkpoints))
+    def _transact(self, work: Callable[[CheckpointRows], T], *, frees_space: bool = False) -> T:
+        return self._backend.transact(lambda transaction: work(transaction.checkpoints), frees_space=frees_space)
 
     # The chains.
 

@@ -24,6 +24,7 @@ MAX_QUIET = 525_600  # minutes: a year
 MAX_LAG = 3600  # seconds
 MAX_WAIT = 600  # seconds
 MAX_POOL = 100  # connections
+LOCK_SECONDS = 60.0  # that a write waits for another process, unless a program says otherwise
 MAX_WORKERS = 8  # processes of one server that take requests
 OTHERS = {"host": "EVEROS_API__HOST", "port": "EVEROS_API__PORT", "timezone": "EVEROS_MEMORY__TIMEZONE"}
 """Variables of a product whose API the REST door answers: who comes from there need not set others."""
@@ -133,9 +134,7 @@ class Settings:
         if not 0 <= self.port <= 65535:
             raise Invalid("port", f"{self.port} is not a port; use 1 to 65535, or 0 for one that is free")
         if self.workers is not None and not 0 <= self.workers <= MAX_WORKERS:
-            raise Invalid(
-                "workers", f"{self.workers} is not a number from 1 to {MAX_WORKERS}, or 0 for a single process"
-            )
+            raise Invalid("workers", f"{self.workers} is not a number from 1 to {MAX_WORKERS}")
         if not 0 <= self.quiet_after <= MAX_QUIET:
             raise Invalid(
                 "quiet_after", f"{self.quiet_after} is not a number of minutes from 0 (never) to {MAX_QUIET:,}"

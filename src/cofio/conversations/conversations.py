@@ -5,30 +5,41 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, tzinfo
 
 from ..engine.engine import Answers, Engine
 from ..engine.retries import retry_conflicts
 from ..extract.admission import admit_messages
 from ..extract.extractor import Extractor, Message
-from ..values.changes import Change, Delete, Drop, Put
+from ..values.changes import Change, Delete, Drop, Put, Vacant
 from ..values.errors import Conflict
 from ..values.query import MAX_LIST, Where
-from ..values.records import Draft, Json, Kind, Record
+from ..values.records import Draft, Json, Kind, Record, Scope
+from ..values.scopes import JOBS
 from .deletion import MemoryDeleter, forget
 from .message_records import decode_message, digest_message, distinct, make_draft, make_message_id, make_turn_id
 from .mirror import Mirror, apply_mirrored
+from .open_sessions import OpenSessions
 from .projects import Project, Track, public_id
 from .refinement import Reader, Refiner
-from .second_reading import SecondReader
 from .stretches import Carver, Stretch
 
 __all__ = ["Conversations", "Project", "decode_message", "distinct", "public_id"]
 
+TASK = "task"  # the kind of job that carries out a request which was accepted before
 BUSY = "too many are writing to this session at once; try again"
 TURNS = 64  # users whose sessions can be carved at once
 UNASKED = 500  # messages that are kept before a session in which no user has spoken is carved at all
+
+
+class TasksWait(Exception):
+    """Requests for a session were accepted and are not carried out yet."""
+
+
+def make_line(project: Project, session: str) -> Scope:
+    """Return the line in which the tasks of a session wait."""
+    return Scope(project.app, project.name, session)
 
 
 class Conversations:
@@ -38,54 +49,66 @@ class Conversations:
         self,
         engine: Engine,
         *,
-        zone: tzinfo = UTC,
         extractor: Extractor | None = None,
         reader: Reader | None = None,
         mirror: Mirror | None = None,
         default_user: str | None = None,
-        has_model_elsewhere: bool = False,
-        reads_twice: bool = False,
+        uses_model: bool = True,
     ) -> None:
-        """`zone` is where days begin and end, and the one that dates are told in; `reader` is a model, if any.
+        """`reader` is a model of this process, if any. The `mirror` follows each change.
 
-        The `mirror` follows each change. `default_user` is whose memory a stretch goes to in which no user speaks. With
-        `has_model_elsewhere`, another process, such as a server, has a model to which it gives the jobs of this one.
-        With `reads_twice` and no `reader`, stretches are read once more in the background, with vectors.
+        `default_user` is whose memory a stretch goes to in which no user speaks. A carve leaves a job for the model if
+        there is a `reader`, or the settings name a model, which a server then has; not if `uses_model` is False, as in
+        an import: months of messages would cost a lot.
         """
         self.engine = engine
-        self._zone = zone
+        self._zone = engine.settings.zone
         self._mirror = mirror
         if extractor is None:
             from ..extract.rules import Rules
 
             extractor = Rules()
         self._extractor = extractor
-        self._refiner: Refiner | SecondReader | None = None
-        if reader is not None:
-            self._refiner = Refiner(engine, extractor, zone, reader, mirror)
-        elif reads_twice:
-            self._refiner = SecondReader(engine, extractor, zone, mirror)
+        self._refiner = None if reader is None else Refiner(engine, extractor, self._zone, reader, mirror)
         self._carver = Carver(
-            engine, extractor, zone, refined=self.is_refined or has_model_elsewhere,
-            read_with_vectors=isinstance(self._refiner, SecondReader), mirror=mirror, default_user=default_user,
+            engine, extractor, self._zone, mirror=mirror, default_user=default_user,
+            refined=uses_model and (self.has_model or bool(engine.settings.llm_base_url)),
         )  # fmt: skip
         self.deleter = MemoryDeleter(engine, extractor, mirror)
         self._locks = [threading.Lock() for _ in range(TURNS)]
-
-    @property
-    def is_refined(self) -> bool:
-        """Whether what a carve leaves is bettered in the background, by a model or by vectors."""
-        return self._refiner is not None
+        self._sessions = OpenSessions()
 
     @property
     def has_model(self) -> bool:
-        """Whether it is a model that betters them."""
-        return isinstance(self._refiner, Refiner)
+        """Whether this process has a model that refines what a carve leaves."""
+        return self._refiner is not None
 
-    def add(self, project: Project, session: str, messages: Sequence[Message]) -> int:
-        """Keep messages, and carve what they finish; how many stretches were carved."""
-        self.append(project, session, messages)
+    def add(self, project: Project, session: str, messages: Sequence[Message], *, defers: bool = False) -> int:
+        """Keep messages, and carve what they finish unless it `defers` that; how many stretches were carved.
+
+        Raises:
+            TasksWait: requests for the session wait, which this must not overtake. Nothing was changed.
+        """
+        self._append_first(project, session, messages)
+        if defers or not self._sessions.may_have_ended(project, session, messages, self._zone):
+            return 0
         return self.carve(project, session)
+
+    def _append_first(self, project: Project, session: str, messages: Sequence[Message]) -> None:
+        """Keep messages that are most likely new, in one transaction, if no task of the session waits."""
+        line = Scope(*JOBS.names, TASK, *make_line(project, session).names)
+        no_tasks = Vacant(scope=line, kind=Kind.LEDGER, first="", past="\U0010ffff")
+        names = [message.id or make_message_id(session, message, index) for index, message in enumerate(messages)]
+        if len(set(names)) == len(names):
+            drafts = [
+                make_draft(project, session, replace(each, id=name)) for each, name in zip(messages, names, strict=True)
+            ]
+            with suppress(Conflict):
+                self.engine.apply([no_tasks, *(Put(draft=each) for each in drafts)])
+                return
+        if self.engine.count(line, exact=True, kinds=(Kind.LEDGER,)):
+            raise TasksWait
+        self.append(project, session, messages)  # some of them are there already
 
     def append(
         self, project: Project, session: str, messages: Sequence[Message], *, also: Sequence[Change] = ()
@@ -173,7 +196,7 @@ class Conversations:
         return self._locks[hash((project, speakers[0] if speakers else "")) % len(self._locks)]
 
     def refine(self, project: Project, task: Mapping[str, Json]) -> bool:
-        """Refine what a job names, by a model or by vectors; False when there is nothing to refine, or to do it with.
+        """Have the model refine what a job names; False when there is nothing to refine, or no model.
 
         Raises:
             Unavailable: the model could not be asked, or made no sense; nothing was changed.

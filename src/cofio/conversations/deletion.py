@@ -10,12 +10,14 @@ from dataclasses import replace
 from typing import TypeAlias, cast
 
 from ..engine.engine import Engine
+from ..engine.jobs import JOB_KINDS
 from ..extract.extractor import Extractor
 from ..extract.profiles import remove_messages, restore_messages
 from ..values.changes import Change, Delete, Drop, Edit, Put
 from ..values.errors import Conflict, NotFound
 from ..values.query import AllOf, Filter, Where
 from ..values.records import Draft, Json, Kind, Record, Scope
+from ..values.scopes import JOBS
 from .message_records import fields
 from .mirror import Mirror, apply_mirrored, change_mirrored
 from .projects import Project, Track, parse_public_id, public_id
@@ -73,7 +75,12 @@ class MemoryDeleter:
         quoted = json.dumps(session)
         self._discard(project, lambda stored: quoted in json.dumps(stored.data))
         of_it = Where("data.session_id", "=", session)
-        return self._delete(lambda: self._plan(self._list_all(project.scope, (*KINDS, Kind.LEDGER), of_it)))
+
+        def find_deletions() -> Deletions:
+            jobs = [each for queue in _list_queues(project) for each in self._list_all(queue, (Kind.LEDGER,), of_it)]
+            return self._plan([*self._list_all(project.scope, (*KINDS, Kind.LEDGER), of_it), *jobs])
+
+        return self._delete(find_deletions)
 
     def delete_owner(
         self, project: Project, track: Track, name: str, kinds: Sequence[Kind] = (), spare: Spare | None = None
@@ -112,6 +119,7 @@ class MemoryDeleter:
         self._discard(project, lambda _: True)
         # All but the numbers that were given out: an id never comes to mean something else.
         parts = [Drop(scope=project.scope / part) for part in ("user", "agent", "session", "job", "knowledge")]
+        parts += [Drop(scope=queue) for queue in _list_queues(project)]
         return self._delete(lambda: (list(parts), self._count_kinds(project.scope)))
 
     def _discard(self, project: Project, is_meant: Callable[[Draft], bool]) -> None:
@@ -265,3 +273,8 @@ def _collect_messages(records: Iterable[Record]) -> dict[Scope, set[tuple[str, s
             ids = cast("list[str]", data["messages"])
             found.setdefault(record.scope, set()).update((str(data["session_id"]), message) for message in ids)
     return found
+
+
+def _list_queues(project: Project) -> list[Scope]:
+    """Return the scopes of a project's jobs."""
+    return [Scope(*JOBS.names, kind, project.app, project.name) for kind in JOB_KINDS]

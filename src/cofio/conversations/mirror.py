@@ -1,9 +1,8 @@
-"""How something outside of the memory is kept like it: told before a change, it follows when the change is made."""
+"""Changes that something outside of the store, as Markdown files, shows too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
 
 from ..engine.engine import Answers, Engine
@@ -29,15 +28,12 @@ class VisibleRecord(NamedTuple):
 
 
 class Mirror(Protocol):
-    """Shows what is remembered somewhere else."""
+    """Shows what is remembered somewhere else, as files."""
 
-    def track_change(
-        self, visible: Sequence[VisibleRecord], *, at_once: bool = False
-    ) -> AbstractContextManager[Answers]:
-        """Around a change of what is seen: it follows soon after this ends, also if it is cut off.
+    def apply(self, changes: Sequence[Change], visible: Sequence[VisibleRecord], *, forgets: bool) -> Answers:
+        """Make changes of visible records, as `Engine.apply` does, and show them.
 
-        If it is to be `at_once`, it has followed when this ends.
-        What the change came to is to be added to the list that this gives.
+        They may be shown after this returns, unless something is forgotten.
         """
 
     def discard(self, is_meant: Callable[[Draft], bool]) -> None:
@@ -45,14 +41,11 @@ class Mirror(Protocol):
 
 
 def apply_mirrored(engine: Engine, mirror: Mirror | None, changes: Sequence[Change]) -> Answers:
-    """Make changes, as `Engine.apply` does, and have the mirror follow: at once if something is forgotten."""
+    """Make changes, as `Engine.apply` does, and have the mirror show them."""
     visible = [] if mirror is None else [*_find_visible(engine, changes)]
     if mirror is None or not visible:
         return engine.apply(changes)
-    forgets = any(isinstance(change, Delete | Drop) for change in changes)
-    with mirror.track_change(visible, at_once=forgets) as answers:
-        answers += engine.apply(changes)
-    return answers
+    return mirror.apply(changes, visible, forgets=any(isinstance(change, Delete | Drop) for change in changes))
 
 
 def change_mirrored(

@@ -26,9 +26,11 @@ from .stretches import (
     LONGEST,
     PROFILE,
     IdSequence,
+    Stretch,
     encode_skill,
     list_source_cases,
     make_profile_put,
+    read_stretch,
     render_skill_text,
     select_cases,
 )
@@ -73,8 +75,8 @@ class Refiner:
         mine = [record for record in episodes if record is not None and not fields(record).get("edited")]
         if not mine:
             return False
-        messages = [decode_message(turn) for turn in self._list_children(mine[0], Kind.TURN)]
-        messages.sort(key=lambda message: message.at)
+        turns = self._list_children(mine[0], Kind.TURN)
+        messages = sorted(map(decode_message, turns), key=lambda message: message.at)
         if not messages:
             return False
         ids = {(str(task["session_id"]), message.id) for message in messages}
@@ -86,7 +88,8 @@ class Refiner:
             for user, profile in profiles.items()
             if profile is not None
         }
-        found = self._extractor.extract(messages, self._zone, lambda _: False)
+        stretch = Stretch(turns=turns, messages=messages)
+        found = read_stretch(self._engine, self._extractor, self._zone, stretch, lambda _: False)
         better = self._reader.read(messages, self._zone, found, before)
         names = {message.sender: message.name or message.sender for message in messages}
         changes: list[Change] = []

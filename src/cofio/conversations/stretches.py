@@ -9,18 +9,20 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from typing import TypeAlias, cast
 
 from ..engine.engine import Engine
+from ..engine.jobs import make_job
 from ..extract.extractor import GROWN_FROM, Case, Extraction, Extractor, Message, Recalled, Skill
 from ..extract.profiles import merge_entries
 from ..values.changes import Change, Edit, Put
+from ..values.errors import Unavailable
 from ..values.records import MAX_TITLE, Draft, Json, Kind, Record, Scope, new_id
 from .case_records import decode_case, encode_case
 from .message_records import SOURCE, copy, distinct, fields, get_millis
-from .message_vectors import find_message_vectors
 from .mirror import Mirror, apply_mirrored
 from .projects import PREFIXES, Project, public_id
 from .stored_fields import PROFILE_INSTRUCTIONS, PROFILE_ITEMS, SOURCE_CASES, STRETCH, STRETCH_ID, STRETCH_TYPE
@@ -28,6 +30,7 @@ from .stored_fields import PROFILE_INSTRUCTIONS, PROFILE_ITEMS, SOURCE_CASES, ST
 Owned: TypeAlias = tuple[str, str, str]
 """A record that a model may refine: the track and the name of its owner, and its id, or a case's key."""
 PROFILE, LEDGER = "profile", "ledger"
+REFINE = "refine"  # the kind of job that has a model refine records
 EVERYTHING = 10  # users of one stretch who each keep all of it
 LONGEST = 200_000  # characters of what is made of messages; the messages themselves are kept whole
 CASES = 200  # an agent's newest cases, among which those like a new one are looked for
@@ -56,20 +59,17 @@ class Carver:
         zone: tzinfo,
         *,
         refined: bool = False,
-        read_with_vectors: bool = False,
         mirror: Mirror | None = None,
         default_user: str | None = None,
     ) -> None:
         """`refined`: what comes of a stretch is to be refined later, so a job for that is written with the rest.
 
-        With `read_with_vectors` that is by vectors; what has all of its vectors already is read with them at once.
         `default_user` is whose memory a stretch goes to in which no user speaks; without one it is the agent's.
         """
         self._engine = engine
         self._extractor = extractor
         self._zone = zone
         self._refined = refined
-        self._read_with_vectors = read_with_vectors
         self._mirror = mirror
         self._default_users = [] if default_user is None else [default_user]
 
@@ -89,14 +89,14 @@ class Carver:
                 return True
             return any(self._engine.same(home, sentence, kind=Kind.FACT) is not None for home in homes[:EVERYTHING])
 
-        found, is_final = self._read(stretch, is_recalled)
+        found = read_stretch(self._engine, self._extractor, self._zone, stretch, is_recalled)
         writer = _StretchWriter(self._engine, self._extractor, self._zone, session, stretch)
         parents = [writer.add_user(home, found, user) for user, home in zip(users, homes, strict=True)]
         cases = {
             agent: writer.add_cases(project.owner("agent", agent), found.cases) if found.cases else []
             for agent in agents
         }
-        if self._refined and users and not is_final:
+        if self._refined and users:
             owned = [("user", user, parent) for user, parent in zip(users, parents, strict=True)]
             learned = [("agent", agent, key) for agent in agents for key in cases[agent]]
             writer.changes.append(_make_job(project, session, len(stretch.messages), owned, learned))
@@ -105,17 +105,6 @@ class Carver:
             homes, parents = [project.owner("agent", speaker)], [writer.stretch_id]
         writer.move_turns(homes, parents, found.own_texts)
         apply_mirrored(self._engine, self._mirror, writer.changes)
-
-    def _read(self, stretch: Stretch, recalled: Recalled) -> tuple[Extraction, bool]:
-        """What a stretch holds, and whether it need not be read again."""
-        if self._read_with_vectors:
-            from ..extract.rules.vector_reading import read_with_vectors
-
-            spoken = [turn for turn in stretch.turns if fields(turn)["role"] == "user"]
-            vectors = find_message_vectors(self._engine, spoken)
-            if vectors:
-                return read_with_vectors(stretch.messages, self._zone, recalled, vectors)
-        return self._extractor.extract(stretch.messages, self._zone, recalled), False
 
     def _list_profile_sentences(self, home: Scope) -> list[str]:
         """What a user's profile says, sentence by sentence."""
@@ -126,6 +115,26 @@ class Carver:
             for item in items if isinstance(items, list) else []:
                 sentences += [str(item.get(name))] if isinstance(item, dict) else []
         return sentences
+
+
+def read_stretch(
+    engine: Engine, extractor: Extractor, zone: tzinfo, stretch: Stretch, recalled: Recalled
+) -> Extraction:
+    """Extract what a stretch holds: by words and vectors where MiniLM is this store's embedder, else by words alone.
+
+    Messages that have a vector are not embedded again. Call it outside of transactions: embedding takes time.
+    """
+    embedder = engine.embedder() if extractor.uses_vectors else None
+    if embedder is not None:
+        from ..extract.rules.vector_reading import MODEL, read_with_vectors
+
+        if embedder.id == MODEL:
+            spoken = [turn for turn in stretch.turns if fields(turn)["role"] == "user"]
+            stored = engine.read_vectors(MODEL, [turn.id for turn in spoken])
+            vectors = {str(fields(turn)["message_id"]): stored[turn.id] for turn in spoken if turn.id in stored}
+            with suppress(Unavailable):
+                return read_with_vectors(stretch.messages, zone, recalled, vectors, embedder.embed)
+    return extractor.extract(stretch.messages, zone, recalled)
 
 
 @dataclass(slots=True)
@@ -337,16 +346,12 @@ class IdSequence:
 
 
 def _make_job(project: Project, session: str, count: int, episodes: Sequence[Owned], cases: Sequence[Owned]) -> Put:
-    """The change that stores the job of refining a stretch's records: see `refinement`."""
+    """Return the change that enqueues the refinement of a stretch's records by a model: see `refinement`."""
     data: dict[str, Json] = {
-        "task": "refine", "status": "queued", "session_id": session, "message_count": count, "result": None,
-        "error": None, "attempts": 0, "episodes": [list(each) for each in episodes],
-        "cases": [list(each) for each in cases],
+        "task": REFINE, "session_id": session, "message_count": count, "result": None,
+        "episodes": [list(each) for each in episodes], "cases": [list(each) for each in cases],
     }  # fmt: skip
-    draft = Draft(
-        scope=project.scope / "job", kind=Kind.LEDGER, key=f"job_{secrets.token_hex(12)}", data=data, source=SOURCE
-    )
-    return Put(draft=draft, how="key", if_version=0)
+    return make_job(REFINE, Scope(project.app, project.name), data)
 
 
 def make_profile_put(home: Scope, profile: Mapping[str, Json], version: int) -> Put:

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import BinaryIO, Protocol, TypeAlias
 
+from ..http.json_limits import JsonLimits, TooComplex, refuse_constant
 from ..text.jsonl import escape_breaks
 from ..values.records import MAX_DIGITS, Json
-from .web.json_limits import JsonLimits, TooComplex, refuse_constant
 
 Id: TypeAlias = str | int
 Params: TypeAlias = "dict[str, Json]"

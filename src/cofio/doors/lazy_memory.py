@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..config.address import StoreAddress
-from ..config.settings import Settings
+from ..config.settings import LOCK_SECONDS, Settings
 from ..system.disk import leads_elsewhere
 from ..values.errors import CofioError, Unavailable
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 PATIENCE = 10.0  # seconds that the first calls wait for an older memory to come in
+SERVER_LOCK_SECONDS = 5.0  # that a write of a server waits for another process's; then its client is told to try again
 
 
 class Memory:
@@ -32,21 +33,20 @@ class Memory:
         *,
         say: Callable[[str], None],
         sharing: WorkSharing | None = None,
-        is_incomplete: Callable[[], bool] | None = None,
-        on_open: Callable[[Engine], None] | None = None,
+        takes_over: bool = True,
+        is_server: bool = False,
     ) -> None:
         """`say` is told, a line at a time, what a person who looks at the server's log would want to know.
 
-        With `is_incomplete`, another process of the server takes over what there is to take over, and this says whether
-        it is still at it. With `sharing`, that process does the derived work, too, or this one does it for all.
-        `on_open` is given the memory before anyone else is.
+        Without `takes_over`, another process of the server takes over an older memory. `sharing`: who does the derived
+        work. `is_server`: many clients share it, so none waits for long, and a full disk has room for deletes.
         """
         self._address = address
         self._settings = settings
         self._say = say
         self._sharing = sharing
-        self._is_incomplete = is_incomplete
-        self._on_open = on_open
+        self._takes_over = takes_over
+        self._is_server = is_server
         self._lock = threading.Lock()
         self._engine: Engine | None = None
         self._takeover: threading.Thread | None = None
@@ -75,11 +75,7 @@ class Memory:
     @property
     def incomplete(self) -> str | None:
         """Why not all that will be in the memory is there yet; None when it is."""
-        if self._is_incomplete is not None:
-            is_incomplete = self._is_incomplete()
-        else:
-            is_incomplete = self._takeover is not None and self._takeover.is_alive()
-        if not is_incomplete:
+        if self._takeover is None or not self._takeover.is_alive():
             return None
         return "an older memory is still being taken over: what is not found may be about to come in"
 
@@ -97,10 +93,12 @@ class Memory:
         from ..engine.opening import find_loss
         from ..importers import agent_memory_store
 
-        engine = Engine.open(self._address, settings=self._settings, sharing=self._sharing)
-        if self._on_open is not None:
-            self._on_open(engine)
-        if self._is_incomplete is not None:
+        lock_seconds = SERVER_LOCK_SECONDS if self._is_server else LOCK_SECONDS
+        engine = Engine.open(
+            self._address, settings=self._settings, sharing=self._sharing, lock_seconds=lock_seconds,
+            keep_reserve=self._is_server,
+        )  # fmt: skip
+        if not self._takes_over:
             return engine
         if loss := find_loss(self._address):
             self._say(loss)

@@ -12,12 +12,12 @@ from typing import NamedTuple
 from ..config.address import StoreAddress
 from ..engine.engine import Engine
 from ..engine.opening import find_loss
+from ..http.tokens import Tokens
 from ..system.atomic_files import replace_path
 from ..system.disk import has_permissions
 from ..system.safe_files import read_file
+from ..text.display import render_size
 from ..values.errors import Unavailable
-from .display import render_size
-from .web.tokens import Tokens
 
 LEAST_SPACE = 100_000_000  # bytes; with less than this left on the disk, the doctor says so
 BACKUP_NOTE = "last-backup.json"

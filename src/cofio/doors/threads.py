@@ -26,14 +26,13 @@ from starlette.types import Receive, Scope, Send
 
 from ..checkpoints.checkpoints import MAX_NAME, Checkpoint
 from ..engine.engine import Engine
+from ..http.admission import MAX_LARGE_CALL_SECONDS, CallQueue, Overload, ServerLoad, get_client, get_gone_check
+from ..http.bodies import read_body
+from ..http.errors import FaultLog, RequestError, describe_failure, get_request_id, render_failure
+from ..http.json_limits import BadJson, JsonLimits, TooComplex
+from ..http.tokens import Token
 from ..values.errors import Invalid
 from ..values.records import check_text
-from .web.bodies import read_body
-from .web.failures import FaultLog, RequestError, describe_failure, get_request_id, render_failure
-from .web.json_limits import BadJson, JsonLimits, TooComplex
-from .web.overload import Overload, ServerLoad
-from .web.tokens import Token
-from .web.workers import LONG_PATIENCE, Workers, get_gone_check
 
 PREFIX = "/threads/"
 SPACE = "library"
@@ -70,16 +69,16 @@ class Door:
         self._zone = zone
         self._faults = FaultLog(logging.getLogger("cofio.checkpoints"))
         door = (load or ServerLoad()).find_door("checkpoints")
-        self._workers = Workers(THREADS, "cofio-threads", door)
-        self._large_workers = Workers(LARGE_THREADS, "cofio-threads-large", door, patience=LONG_PATIENCE)
+        self._queue = CallQueue(THREADS, "cofio-threads", door)
+        self._large_queue = CallQueue(LARGE_THREADS, "cofio-threads-large", door, max_seconds=MAX_LARGE_CALL_SECONDS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            self._workers.check_room()  # before a body is read that would be of no use
+            self._queue.check_room(get_client(scope))  # before a body is read that would be of no use
             request = await _read_request(scope, receive)
-            workers = self._workers if len(request.body) < LARGE else self._large_workers
+            queue = self._queue if len(request.body) < LARGE else self._large_queue
             is_gone = get_gone_check(scope) if request.method == "GET" else None
-            response = await workers.run(partial(self._reply, request, scope), is_gone)
+            response = await queue.run(partial(self._reply, request, scope), is_gone, client=get_client(scope))
         except ClientDisconnect:
             raise
         except Overload as error:  # which is no fault

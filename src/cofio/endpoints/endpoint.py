@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies, proxy_bypass
 
-from ..system.busy_threads import wait_elsewhere
 from ..values.errors import Invalid
 from .model_errors import Failed, Nonsense, Reason
 
@@ -196,8 +195,7 @@ class Endpoint:
             self._sleep(pause)
 
     def _pause(self, seconds: float) -> None:
-        with wait_elsewhere():
-            wait([self._close_signal], seconds)
+        wait([self._close_signal], seconds)
 
     def _check(self) -> None:
         if self._close_signal.done():
@@ -236,8 +234,7 @@ class Endpoint:
 
         Thread(target=work, name="cofio-endpoint", daemon=True).start()
         either: list[Future[Any]] = [outcome, self._close_signal]
-        with wait_elsewhere():
-            wait(either, return_when=FIRST_COMPLETED)
+        wait(either, return_when=FIRST_COMPLETED)
         if outcome.done():
             return outcome.result()
         return Trouble(reason="down", problem="was left unanswered: the program is ending", was_received=True)

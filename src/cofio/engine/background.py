@@ -28,10 +28,6 @@ EMBED_BATCH = 16  # a quarter of a second's work: then other processes may claim
 PATIENCE = 2.0  # seconds that a close waits for a piece of work that does not end, as with a silent endpoint
 BUSY_PATIENCE = 60.0  # seconds that settling waits for another process that is at this work and does not end
 NICE = 10  # no caller waits for this work, and one may wait for the processor
-LONGEST_PAUSE = 0.1
-"""Seconds that a piece of work waits while there are calls. Longer, and where there always are some, searches would
-come to make the vectors that the work does not get to, which leaves it even less time."""
-SHORT = 0.01  # seconds between two looks whether there still are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +36,8 @@ class WorkSharing:
 
     notify: Callable[[], None] | None = None
     """Tells the other that something has changed, in a process that takes calls."""
-    is_busy: Callable[[], bool] | None = None
-    """Whether a call waits somewhere, for which the work should stand back."""
+    is_apart: bool = False
+    """Whether this process takes no calls, so that its work can get in the way of none."""
     has_queue: Callable[[], bool] | None = None
     """Whether calls wait in this process for others to end: then a search leaves the vectors that are missing alone."""
 
@@ -68,8 +64,7 @@ class BackgroundWork:
         self._thread: threading.Thread | None = None
         self._tidied = time.monotonic()
         self._next_tidy = self._tidied + ROUND
-        self.is_behind = False
-        """Whether there was work when it last looked that is not done yet. Less urgent work had better wait."""
+        self._is_fault_logged = False
 
     def start(self) -> None:
         """Work in the background from now on."""
@@ -111,7 +106,6 @@ class BackgroundWork:
         indexed, embedded, left, is_counted = 0, 0, limit, False
         until = time.monotonic() + BUSY_PATIENCE
         while not self._stop.is_set():
-            self._stand_back()
             task = Index(limit=WORDS_BATCH, embedder=embedder.id if embedder else None, count_waiting=not is_counted)
             done, made = self._backend.upkeep(task), None
             if left is None or not is_counted:
@@ -133,13 +127,6 @@ class BackgroundWork:
                 break
         return embedded
 
-    def _stand_back(self) -> None:
-        """Wait as long as calls wait, though not for long."""
-        if self._sharing.is_busy is not None:
-            until = time.monotonic() + LONGEST_PAUSE
-            while self._sharing.is_busy() and time.monotonic() < until and not self._stop.wait(SHORT):
-                pass
-
     def _embed(self, embedder: Embedder) -> int | None:
         """Make the next few vectors; how many, some records having nothing to embed, or None where none are claimed."""
         with self._backend.claim(embedder.id, EMBED_BATCH) as batch:
@@ -160,7 +147,6 @@ class BackgroundWork:
         if not self._token_codes or not isinstance(embedder, TokenEmbedder):
             return
         while not self._stop.is_set() and not is_wanted():
-            self._stand_back()
             with self._backend.claim_uncoded(embedder.id, EMBED_BATCH) as batch:
                 if batch is None:
                     return
@@ -175,24 +161,33 @@ class BackgroundWork:
         while not self._stop.is_set():
             self._wake.wait(min(ROUND, max(0.0, self._next_tidy - time.monotonic())))
             self._wake.clear()
-            if self._stop.wait(PAUSE if self._sharing.is_busy is None else PAUSE_APART):
+            if self._stop.wait(PAUSE_APART if self._sharing.is_apart else PAUSE):
                 return
             try:
-                self.is_behind = True
                 try:
-                    try:
-                        self._settle(self._tidy_meanwhile, None, wait=False)
-                    finally:
-                        self.is_behind = False
+                    self._settle(self._tidy_meanwhile, None, wait=False)
                     self._add_codes(self._tidy_meanwhile, self._wake.is_set)
                 finally:
                     self._tidy()  # also where an embedder fails
                 self._backend.upkeep(ReportFault(""))
+                self._is_fault_logged = False
             except Exception as error:  # whatever an embedder raises: a thread that ended would do no more work
                 # The work stays to be done and the next round tries again; `doctor` and `stats` report it.
                 if not self._stop.is_set():
-                    with suppress(CofioError):
-                        self._backend.upkeep(ReportFault(f"{type(error).__name__}: {error}"))
+                    self._report(error)
+
+    def _report(self, error: Exception) -> None:
+        """Store a fault or, if that fails too, log it: once, until a round succeeds."""
+        fault = f"{type(error).__name__}: {error}"
+        try:
+            self._backend.upkeep(ReportFault(fault))
+        except CofioError:
+            is_logged = isinstance(error, Unavailable) and error.is_logged
+            if not is_logged and not self._is_fault_logged:
+                self._is_fault_logged = True
+                import logging  # not free, and few processes come here
+
+                logging.getLogger("cofio.store").warning("background work fails, and is tried again: %s", fault)
 
     def _tidy_meanwhile(self, _stage: str, _done: int, _total: int) -> None:
         """Tidy also while there is no end of records to embed."""

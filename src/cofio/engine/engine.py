@@ -15,12 +15,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from ..backends import rules
-from ..backends.interface import Backend, Identity, ReplicaState
+from ..backends.interface import Backend, Identity, ReplicaState, Trouble
 from ..backends.reach import restrict
 from ..backends.search_interface import Searcher
 from ..backends.upkeep_interface import Purge
 from ..config.address import StoreAddress
-from ..config.settings import STORE_FOLDER, Settings
+from ..config.settings import LOCK_SECONDS, STORE_FOLDER, Settings
 from ..config.trust import is_new, mark_made
 from ..embed import Embedder
 from ..values.changes import (
@@ -94,8 +94,6 @@ class Engine(RecordReader):
         """Whether the store is on a disk or in a folder that cannot be written: then every change is refused."""
         self.shared_values = backend.shared_values
         """What all processes on the store have in common; None where that is in files of the store's folder."""
-        self.observe_search: Callable[[Query, Page], None] | None = None
-        """Told of each search and what it found, by the thread that made it, if someone wants to know."""
         super().__init__(backend)
         self._search_lock = FairLock()
         self._embedding = EngineEmbedder(self.settings, embedder)
@@ -125,11 +123,15 @@ class Engine(RecordReader):
         embedder: Embedder | None = None,
         clock: Callable[[], datetime] | None = None,
         sharing: WorkSharing | None = None,
+        lock_seconds: float = LOCK_SECONDS,
+        keep_reserve: bool = False,
     ) -> Engine:
         """The memory in the folder `store`, or at another address, made if need be.
 
         Without a folder: COFIO_STORE, else the nearest `.cofio` from here upwards, else a new `./.cofio`.
-        `sharing` is for a program whose processes share the work.
+        `sharing` is for a program whose processes share the work. A write waits up to `lock_seconds` for another
+        process that writes to the same folder. With `keep_reserve`, as a server has it, 8 MiB of the disk are set
+        aside, so that deletes still pass when it is full.
 
         Raises:
             Unavailable: the folder cannot be used, or was written by a newer cofio.
@@ -141,7 +143,8 @@ class Engine(RecordReader):
         home = address.home
         chosen = settings or load_settings(address)
         new = is_new(home)
-        engine = cls(open_backend(address, chosen, clock), settings=chosen, embedder=embedder, sharing=sharing)
+        backend = open_backend(address, chosen, clock, lock_seconds=lock_seconds, keep_reserve=keep_reserve)
+        engine = cls(backend, settings=chosen, embedder=embedder, sharing=sharing)
         if address.folder is None:
             with suppress(OSError):  # what cannot be written there is told when it is to be
                 home.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -172,6 +175,12 @@ class Engine(RecordReader):
             Unavailable: it was deleted, moved or replaced; nothing can be done until the program is started again.
         """
         self._backend.verify()
+
+    def find_trouble(self) -> Trouble | None:
+        """Return why writes of this process are refused at the moment (the disk is full, or another process holds the
+        write lock), or None. It never waits.
+        """
+        return self._backend.find_trouble()
 
     def describe_replica(self) -> ReplicaState | None:
         """How the copy of the store is getting on that reads may go to; None when the settings name none."""
@@ -384,10 +393,7 @@ class Engine(RecordReader):
         embedder = self.embedder() if query.mode != "keyword" else None
         # Embedded before the search begins: no snapshot is held while a model works.
         vector = searching.embed_query(query, embedder, self._embedding.missing)
-        page = self.run_on_replica(partial(self._search, query, vector, embedder))
-        if self.observe_search is not None:
-            self.observe_search(query, page)
-        return page
+        return self.run_on_replica(partial(self._search, query, vector, embedder))
 
     def _search(self, query: Query, vector: searching.QueryVector, embedder: Embedder | None) -> Page:
         bounds = Bounds(scope=query.scope, exact=query.exact, kinds=query.kinds, filter=query.filter)
@@ -465,8 +471,12 @@ class Engine(RecordReader):
         lifetime = normalize_ttl(ttl)
         if lifetime is None:
             raise Invalid("ttl", "expected seconds or a timedelta, got NoneType")
-        with self._backend.snapshot() as snapshot:  # by the store's time, which is what expiry is judged by
-            return snapshot.now + lifetime
+        return self.read_clock() + lifetime
+
+    def read_clock(self) -> datetime:
+        """Return the store's time, which all machines on it have in common and expiry is judged by."""
+        with self._backend.snapshot() as snapshot:
+            return snapshot.now
 
     def purge(self) -> int:
         """Remove now what has expired, which no read sees any more; how many records and checkpoints."""
@@ -481,11 +491,6 @@ class Engine(RecordReader):
     def expects_vectors(self) -> bool:
         """Whether meaning counts here, as far as that is known without opening what makes vectors."""
         return self._embedding.is_expected
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether background work of this process is not done that searches may miss: other work had better wait."""
-        return self._background.is_behind
 
     def settle(self, progress: Progress | None = None, limit: int | None = None) -> int:
         """Index and embed what waits for it, now; how many records were embedded. None are, if it is read-only."""
@@ -575,7 +580,9 @@ class Engine(RecordReader):
     def _apply(self, changes: Sequence[Change]) -> Answers:
         self._search_lock.let_others_go()  # a thread that writes without a pause would halve what they find in a second
         prepared = rules.prepare(changes)
-        answers = self._backend.transact(lambda transaction: rules.apply(transaction, changes, prepared))
+        answers = self._backend.transact(
+            lambda transaction: rules.apply(transaction, changes, prepared), frees_space=rules.frees_space(changes)
+        )
         self._background.notice()
         return answers
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..config import lost_store
 from ..config.address import StoreAddress
-from ..config.settings import Settings, find_store
+from ..config.settings import LOCK_SECONDS, Settings, find_store
 from ..values.errors import Invalid, Unavailable
 
 if TYPE_CHECKING:
@@ -34,8 +34,18 @@ def resolve_store(
     return find_store(store, start=start)
 
 
-def open_backend(address: StoreAddress, settings: Settings, clock: Callable[[], datetime] | None = None) -> Backend:
+def open_backend(
+    address: StoreAddress,
+    settings: Settings,
+    clock: Callable[[], datetime] | None = None,
+    *,
+    lock_seconds: float = LOCK_SECONDS,
+    keep_reserve: bool = False,
+) -> Backend:
     """The backend of the store at an address; the store is made if there is none. Without a clock it has its own.
+
+    The last two are for a store in a folder: for how long a write waits for another process's, and whether space is
+    set aside for deletes on a full disk.
 
     Raises:
         Unavailable: the store cannot be used, or was written by a newer cofio.
@@ -48,7 +58,9 @@ def open_backend(address: StoreAddress, settings: Settings, clock: Callable[[], 
         )  # fmt: skip
     from ..backends.sqlite import SqliteBackend  # with its driver and index: not before there is something to open
 
-    return SqliteBackend(address.folder, sync=settings.sync, clock=clock)
+    return SqliteBackend(
+        address.folder, sync=settings.sync, clock=clock, lock_seconds=lock_seconds, keep_reserve=keep_reserve
+    )
 
 
 def load_settings(address: StoreAddress) -> Settings:

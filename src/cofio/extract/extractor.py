@@ -137,6 +137,8 @@ class Extractor(Protocol):
     """Reads conversations. The same messages always give the same result, or an error that may be tried again."""
 
     name: str
+    uses_vectors: bool
+    """Whether to judge sentences by their vectors too (see `vector_reading`) where there is time to embed them."""
 
     def find_boundaries(self, messages: Sequence[Message], zone: tzinfo) -> list[int]:
         """Return the indexes at which to cut, ascending; the open tail is not cut."""

@@ -90,6 +90,26 @@ def sync(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
+def measure_free(folder: Path) -> int:
+    """Return the bytes that are free on the disk of a folder."""
+    import shutil  # not free, and few processes come here
+
+    return shutil.disk_usage(folder).free
+
+
+def allocate(descriptor: int, size: int) -> None:
+    """Have the disk set aside room for an open file of this size.
+
+    Raises:
+        OSError: there is not room enough.
+    """
+    if sys.platform == "linux":
+        os.posix_fallocate(descriptor, 0, size)
+    else:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(bytes(size))
+
+
 def sync_path(path: str | os.PathLike[str]) -> None:
     """Have the disk hold a file, or the names in a folder."""
     if sys.platform == "win32":

@@ -91,7 +91,8 @@ def run_after_fork(work: Callable[[], None]) -> None:
 def lower_priority(nice: int) -> None:
     """Let other threads go before this one. Only Linux gives each thread a priority of its own."""
     if sys.platform == "linux":
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
+        thread = threading.get_native_id()
+        os.setpriority(os.PRIO_PROCESS, thread, max(nice, os.getpriority(os.PRIO_PROCESS, thread)))
 
 
 def lower_process_priority(nice: int) -> None:
@@ -226,14 +227,7 @@ def can_share_sockets() -> bool:
     return sys.platform != "win32"
 
 
-def make_shared_memory(name: str, size: int) -> int:
-    """Make memory that processes share, with zeros in it; the descriptor by which they inherit and map it."""
-    if sys.platform == "linux":
-        memory = os.memfd_create(name)
-    else:
-        import tempfile
-
-        with tempfile.TemporaryFile() as file:
-            memory = os.dup(file.fileno())
-    os.ftruncate(memory, size)
-    return memory
+def stop_blocking(descriptor: int) -> None:
+    """Let reads and writes of a pipe fail rather than wait, where the system can do that."""
+    if sys.platform != "win32":
+        os.set_blocking(descriptor, False)

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
+StorageTrouble = Literal["disk full", "locked"]
+"""Why a store refuses writes for a while: its disk is full, or another process holds its write lock."""
+
 
 class CofioError(Exception):
     """Anything that cofio raises on purpose."""
@@ -48,8 +53,15 @@ class Unavailable(CofioError):
     """Something needed is missing, full or failing; the message says what would help.
 
     The message may name a folder of this machine. `public` is what a client elsewhere may be told instead, if anything.
+    `trouble` is set when a store refuses a write for a while.
     """
 
-    def __init__(self, message: str, *, public: str | None = None) -> None:
+    def __init__(self, message: str, *, public: str | None = None, trouble: StorageTrouble | None = None) -> None:
         super().__init__(message)
         self.public = public
+        self.trouble = trouble
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether who raised it has logged it, once."""
+        return self.public is not None and self.trouble is None

@@ -24,6 +24,7 @@ IMPORTS = OWN / "imports"
 ANIMUS_OWNERS = OWN / "animus"
 MODEL_USAGE = OWN / "llm"
 REVIEW = OWN / "review"
+JOBS = OWN / "jobs"
 
 OWNERS: Mapping[Scope, str] = MappingProxyType(
     {
@@ -36,14 +37,15 @@ OWNERS: Mapping[Scope, str] = MappingProxyType(
         OPENAI_AGENTS: "the sessions of OpenAI's Agents SDK",
         LLAMA_INDEX: "the chats and memories of LlamaIndex",
         DEMO: "what `cofio demo` writes",
-        OWN: "what cofio keeps for its own use; the four below",
+        OWN: "what cofio keeps for its own use; the five below",
         IMPORTS: "how far an import came",
         ANIMUS_OWNERS: "which project of Animus has a name",
         MODEL_USAGE: "what a model has cost, by day, and what its endpoint takes",
         REVIEW: "what a person has decided to leave as it is, so that the page does not ask again",
+        JOBS: "work that is not finished, by kind, app, project and session",
     }
 )
 """What each scope root holds."""
 
-INTERNAL = (IMPORTS, ANIMUS_OWNERS, MODEL_USAGE, REVIEW)
+INTERNAL = (IMPORTS, ANIMUS_OWNERS, MODEL_USAGE, REVIEW, JOBS)
 """The scopes that a list leaves out unless it is asked for them."""

@@ -12,14 +12,14 @@ from ..config.settings import Settings, read_claims
 from ..config.trust import is_trusted
 from ..conversations.conversations import Conversations
 from ..engine.engine import Engine
+from ..engine.jobs import Handler
 from ..system.disk import leads_elsewhere
 from ..system.safe_files import check_entries
 from ..values.errors import Unavailable
 from .attachment import Attachment
-from .change_list import NAME
-from .follower import Follower, MirrorQueue
 from .journal import Journal, JournalError
 from .layout import STATE
+from .queued_mirror import MARKDOWN, QueuedMirror, make_handler
 from .sync import SyncResult, VaultSync
 from .trash import Trash
 from .vault import FOLDER, Vault
@@ -36,6 +36,13 @@ def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
     Raises:
         Unavailable: its folder cannot be used.
     """
+    try:
+        return _open_vault(engine, store, settings)
+    except (OSError, JournalError) as error:
+        raise Unavailable(_describe_fault(store, error)) from error
+
+
+def _open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
     engine.verify()  # else a folder would be made where the store was
     if engine.read_only:
         return None
@@ -46,14 +53,15 @@ def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
             return _open_claimed(engine, Vault(engine, folder, zone=settings.zone))
         if (folder / STATE).is_dir():
             _leave(engine, folder)
-    except (OSError, JournalError, Unavailable) as error:
-        if not settings.vault:
-            return None
-        if isinstance(error, Unavailable):
+    except (OSError, JournalError, Unavailable):
+        if settings.vault:
             raise
-        without = "`vault = false` in cofio.toml, or COFIO_VAULT=false, does without"
-        raise Unavailable(f"the vault in {folder} cannot be used ({error}): {without}") from error
     return None
+
+
+def _describe_fault(store: Path, error: Exception) -> str:
+    without = "`vault = false` in cofio.toml, or COFIO_VAULT=false, does without"
+    return f"the vault in {store / FOLDER} cannot be used ({error}): {without}"
 
 
 def _open_claimed(engine: Engine, vault: Vault) -> Vault:
@@ -106,7 +114,7 @@ def check_links(store: Path, folder: Path) -> None:
             " remove it, or let it count with `cofio trust`"
         )
     check_entries(folder, folders=(STATE,))
-    names = (f"{name}{suffix}" for name in ("state.db", NAME) for suffix in ("", "-wal", "-shm", "-journal"))
+    names = (f"{name}{suffix}" for name in ("state.db",) for suffix in ("", "-wal", "-shm", "-journal"))
     check_entries(folder / STATE, files=[*names])
 
 
@@ -131,57 +139,53 @@ class AttachedVault:
     """The vault beside a server: it follows from the first call on, and takes in what people do to its files."""
 
     def __init__(
-        self,
-        store: Path,
-        settings: Settings,
-        on_sync: Callable[[SyncResult], None] | None = None,
-        *,
-        notify: Callable[[], None] | None = None,
+        self, engine: Engine, store: Path, settings: Settings, on_sync: Callable[[SyncResult], None] | None = None
     ) -> None:
-        """With `notify`, another process writes the files, and is told by it that there is something to write."""
-        self._notify = notify
+        self._engine = engine
         self._store = store
         self._settings = settings
         self._on_sync = on_sync
         self._lock = threading.Lock()
         self._vault: Vault | None = None
-        self._follower: Follower | None = None
         self._watcher: Watcher | None = None
 
-    def mirror(self, engine: Engine) -> MirrorQueue | None:
-        """What lists changes of the memory for the files to follow; None when the settings turn the vault off."""
+    def open(self) -> Vault | None:
+        """Return the vault, opened by now; None when the settings turn it off.
+
+        Raises:
+            Unavailable: its folder cannot be used.
+        """
         with self._lock:
             if self._vault is None:
-                self._vault = open_vault(engine, self._store, self._settings)
-            if self._vault is None:
-                return None
-            if self._notify is not None:
-                return MirrorQueue(self._vault, self._notify)
-            if self._follower is None:
-                self._follower = Follower(self._vault)
-                self._follower.start()
-            return MirrorQueue(self._vault, self._follower.notice)
+                self._vault = open_vault(self._engine, self._store, self._settings)
+            return self._vault
 
-    def notice(self) -> None:
-        """Have the files follow what another process has changed."""
-        if self._follower is not None:
-            self._follower.notice()
+    def make_mirror(self, notice: Callable[[], None]) -> QueuedMirror | None:
+        """Return what enqueues the writing of files with each change, and calls `notice`; None without a vault."""
+        if not self._settings.vault or self._engine.read_only:
+            return None
+        return QueuedMirror(self._engine, self.open, notice)
+
+    def make_handlers(self) -> dict[str, Handler]:
+        """Return the handler of the jobs that write files."""
+        return {MARKDOWN: make_handler(self.open)}
 
     def watch(self, conversations: Conversations) -> None:
-        """Complete what a crash left, and watch from now on."""
-        self.mirror(conversations.engine)
-        if self._vault is not None and self._watcher is None:
-            self._vault.complete()
+        """Have what a crash left completed, and watch from now on, unless this is done already.
+
+        Raises:
+            Unavailable: the folder of the vault cannot be used.
+        """
+        vault = self.open()
+        if vault is not None and self._watcher is None:
             # What people do to the files is followed at once: it is compared with what they are to say then.
-            own = Conversations(conversations.engine, zone=self._settings.zone, mirror=self._vault)
-            self._watcher = Watcher(VaultSync(self._vault, own), self._on_sync)
+            own = Conversations(conversations.engine, mirror=vault)
+            self._watcher = Watcher(VaultSync(vault, own), self._on_sync)
             self._watcher.start()
 
     def close(self) -> None:
-        """Stop watching, have the files follow what is listed, and close them."""
+        """Stop watching, and close the files."""
         if self._watcher is not None:
             self._watcher.stop()
-        if self._follower is not None:
-            self._follower.stop()
         if self._vault is not None:
             self._vault.close()

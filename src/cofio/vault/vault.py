@@ -20,12 +20,12 @@ from ..conversations.mirror import VisibleRecord
 from ..engine.engine import Answers, Engine
 from ..importers import markdown_entries
 from ..system.processes import is_running
+from ..values.changes import Change
 from ..values.errors import Conflict, Invalid, NotFound, Unavailable
 from ..values.query import MAX_LIST
 from ..values.records import Draft, Kind, Record, Scope
 from ..values.scopes import CONVERSATIONS
 from .attachment import Attachment
-from .change_list import ChangeList
 from .journal import UNKNOWN, Extent, Journal, JournalError, JournalFile, WrittenEntry, digest
 from .layout import SHOWN, TRACKS, Layout, Location, Parts, join_parts, make_sort_key, parse_day
 from .renderer import Renderer, get_time, split_entries
@@ -39,7 +39,6 @@ TRIES = 20  # how often a file is written again, because an editor was at it
 SAVING = 100_000_000  # nanoseconds that an editor may need to write a file
 TRASHED = timedelta(days=7)  # how long what was forgotten because it vanished can be taken back
 LEFTOVER = 3_600_000_000_000  # nanoseconds after which a temporary file is one that a crash left
-AT_ONCE = 50  # listed changes that are followed while no one else can write the files
 _log = logging.getLogger("cofio.vault")
 
 
@@ -58,9 +57,7 @@ class Vault:
         self.folder = folder
         self.tree = Tree(folder)
         self.journal = Journal(folder)
-        self.changes = ChangeList(folder)
-        self._failed: set[int] = set()
-        """The listed changes that could not be written, and are tried again by the next start."""
+        self._fault = ""
         self.layout = Layout(folded=(folder / ".STATE").exists(), folders=self.journal)
         self.attachment = Attachment(engine, self.journal, folder)
         self.trash = Trash(self.tree)
@@ -78,9 +75,6 @@ class Vault:
 
     def _begin(self) -> None:
         """See whose files these are, and what their folders are called."""
-        if self.changes.was_lost:
-            with self.journal.lock():
-                self.journal.set_about(complete="")
         if not self.journal.get_about("folders"):
             with self.journal.lock():
                 for path, _ in self.tree.walk():
@@ -145,31 +139,37 @@ class Vault:
     def close(self) -> None:
         """Close the vault; what was written is forced to the disk first."""
         self.settle()
-        self.changes.close()
         self.journal.close()
 
+    def apply(self, changes: Sequence[Change], visible: Sequence[VisibleRecord], *, forgets: bool) -> Answers:
+        """Make changes in the database; when this returns, the files show them."""
+        with self.track_change(visible) as answers:
+            answers += self.engine.apply(changes)
+        return answers
+
     @contextmanager
-    def track_change(self, visible: Sequence[VisibleRecord], *, at_once: bool = True) -> Iterator[Answers]:
-        """Around a change in the database: when this ends, the files show it, whether or not that is needed `at_once`.
+    def track_change(self, visible: Sequence[VisibleRecord]) -> Iterator[Answers]:
+        """Around a change in the database: when this ends, the files show it.
 
         A file that cannot be written does not fail the call, which has done what it was asked for: that is kept for
         `cofio vault status` to tell, and tried again by the next start.
         """
         answers: Answers = []
+        attached = True
         try:
             with self.journal.lock():
                 attached = self._is_attached()
                 number, turn = (self.journal.begin(visible), self.journal.turn) if attached else (0, 0)
-        except JournalError as error:
-            _log.warning("the vault cannot be written: %s", error)
-            attached = False
+        except JournalError as error:  # on a full disk there may be room once the change has deleted something
+            self.report_fault(error)
+            number, turn = 0, -1
         if not attached:
             yield answers
             return
         try:
             yield answers
         except (Conflict, NotFound, Invalid):  # nothing was changed
-            with self.journal.lock():
+            with suppress(JournalError), self.journal.lock():
                 self.journal.end(number)
             raise
         try:
@@ -181,7 +181,16 @@ class Vault:
                 ):
                     self.journal.end(number)
         except JournalError as error:
-            _log.warning("the vault cannot be written: %s", error)
+            self.report_fault(error)
+        else:
+            self.report_fault(None)
+
+    def report_fault(self, error: Exception | None) -> None:
+        """Log why the files cannot be written, once until they can be, which None says."""
+        fault = "" if error is None else str(error)
+        if fault and fault != self._fault:
+            _log.warning("the vault cannot be written: %s", fault)
+        self._fault = fault
 
     def complete(self) -> int:
         """Write what was under way when a process ended; how many changes that were."""
@@ -194,59 +203,33 @@ class Vault:
                 if self.follow(visible) and (process == os.getpid() or not is_running(process)):
                     self.journal.end(number)
                     done += 1
-        self._failed.clear()
         done += self.follow_changes()
         self.tree.tidy(time.time_ns() - LEFTOVER)
         self.purge()
         return done
 
     def follow_changes(self) -> int:
-        """Have the files show the changes that are listed and over; how many of them they show now.
+        """Have the files show the changes that wait in the queue; return how many they show now."""
+        from .queued_mirror import follow_jobs
 
-        What cannot be written stays listed, and `complete` tries it again. If the files are left alone, nothing stays.
-        """
-        due = {
-            change.number: change.visible
-            for change in self.changes.list_all()
-            if change.number not in self._failed and self.changes.is_over(change)
-        }
-        if not due:
-            return 0
-        if not self._is_attached():
-            self.changes.remove(due)
-            return 0
-        done: list[int] = []
-        numbers = [*due]
-        for start in range(0, len(numbers), AT_ONCE):  # between two pieces, calls that delete have their turn
-            piece = {number: due[number] for number in numbers[start : start + AT_ONCE]}
-            followed = self._follow_listed(piece)
-            if not followed and len(piece) > 1:  # one by one: what is wrong with one file must not hold up the others
-                followed = [each for number in piece for each in self._follow_listed({number: piece[number]})]
-            done += followed
-        self._failed |= due.keys() - {*done}
-        return len(done)
-
-    def _follow_listed(self, due: Mapping[int, Sequence[VisibleRecord]]) -> list[int]:
-        """Follow listed changes, and strike them off if all could be written; the numbers of these."""
-        with self.journal.lock():
-            is_written = self.follow([each for visible in due.values() for each in visible])
-        if not is_written:
-            return []
-        self.changes.remove(due)  # after the journal has it: a crash between the two costs only the repetition
-        return [*due]
+        return follow_jobs(self)
 
     def find_pending(self, entries: Collection[VisibleRecord]) -> set[VisibleRecord]:
         """Return those of the entries that a change is of which is under way, or which the files have yet to follow."""
+        from .queued_mirror import list_unwritten
+
         if not entries:
             return set()
         pending = {each for _, _, visible in self.journal.list_pending() for each in visible}
-        pending |= {each for change in self.changes.list_all() for each in change.visible}
+        pending |= {each for _, visible in list_unwritten(self.engine) for each in visible}
         scopes = [each.scope for each in pending if each.kind is None]
         return {each for each in entries if each in pending or any(each.scope in scope for scope in scopes)}
 
     def count_unfinished(self) -> int:
         """How many changes the files have yet to follow."""
-        return len(self.journal.list_pending()) + len(self.changes.list_all())
+        from .queued_mirror import list_unwritten
+
+        return len(self.journal.list_pending()) + len(list_unwritten(self.engine))
 
     def purge(self) -> None:
         """Empty the trash of what has been in it for days."""
@@ -277,7 +260,7 @@ class Vault:
     def settle(self) -> None:
         """Force to the disk what was written: what is missing after that is a person's doing."""
         for path, stamp in self.journal.list_unforced().items():
-            with suppress(OSError):  # then it stays to be done
+            with suppress(OSError, JournalError):  # then it stays to be done
                 self.tree.force(tuple(path.split("/")))
                 with self.journal.lock():
                     self.journal.mark_forced(path, stamp)
@@ -358,11 +341,13 @@ class Vault:
             except Invalid as error:
                 problem = error.problem
             else:
-                return True
+                problem = ""
             break
-        self.journal.set_fault(name, problem)
-        _log.warning("the vault's %s cannot be written: %s", name, problem)
-        return False
+        if self.journal.list_faults().get(name, "") != problem:
+            if problem:
+                _log.warning("the vault's %s cannot be written: %s", name, problem)
+            self.journal.set_fault(name, problem)
+        return not problem
 
     def write_day(self, path: Parts, home: Scope, kind: Kind, ids: Sequence[str]) -> None:
         """Bring some entries of a day's file up to date, and leave the rest of it as it is.

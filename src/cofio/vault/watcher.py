@@ -16,6 +16,7 @@ from .writer import Stamp
 
 ABSENT = 60.0  # seconds that something must be missing before it is forgotten: sync tools and editors put it back
 QUIET = 1.0  # seconds that a file must have been left alone: an editor may write it in several pieces
+RETRY_SECONDS = 30.0  # after which the first look is tried again that could not be taken
 PATIENCE = 5.0  # seconds that a close waits for a look that does not end
 SETTLE = 5.0  # seconds after which what was written is forced to the disk
 PURGE = 3600.0  # seconds after which it is seen what has been in the trash for too long
@@ -37,7 +38,8 @@ class Watcher:
         self._clock = clock
         self._waiting: dict[Parts, tuple[Stamp | None, float]] = {}
         self._missing: dict[SyncFinding, float] = {}
-        self._settled = self._purged = time.monotonic()
+        self._settled = self._purged = self._tried = time.monotonic()
+        self._has_begun = False
         self._thread = threading.Thread(target=self._run, name="cofio-vault", daemon=True)
 
     def start(self) -> None:
@@ -61,18 +63,22 @@ class Watcher:
         for found in changes:
             for _, name in found:
                 self._notice(Path(name))
+            if not self._has_begun and time.monotonic() - self._tried >= RETRY_SECONDS:
+                self._retry(self._begin)
             self._retry(self._look)
             if self._stop.is_set():
                 return
 
     def _begin(self) -> None:
         """Complete what a crash left, and take in what was done while no watcher ran."""
+        self._tried = time.monotonic()
         if self._vault.detachment:
             self._report(SyncResult())
-            return
-        self._vault.complete()
-        sync = self._syncing.sync if self._vault.stale else self._syncing.sync_files
-        self._report(self._track(sync(is_due=self._is_due)))
+        else:
+            self._vault.complete()
+            sync = self._syncing.sync if self._vault.stale else self._syncing.sync_files
+            self._report(self._track(sync(is_due=self._is_due)))
+        self._has_begun = True
 
     def _notice(self, file: Path) -> None:
         try:
@@ -141,10 +147,10 @@ class Watcher:
         try:
             does()
         except (CofioError, OSError, JournalError) as error:
-            is_logged = isinstance(error, Unavailable) and error.public is not None  # by the store, once
+            is_logged = isinstance(error, Unavailable) and error.is_logged
             if not self._stop.is_set() and not is_logged:
                 # It is looked at again when it changes again, or by the next start.
-                _log.warning("the vault could not be looked at: %s", error)
+                self._vault.report_fault(error)
 
 
 def _is_ours(_: object, name: str) -> bool:

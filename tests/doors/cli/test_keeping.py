@@ -269,4 +269,4 @@ def test_the_doctor_tells_what_waits_for_the_model_that_betters_conversations(
     message = Message(id="", sender="ann", at=datetime(2026, 5, 28, tzinfo=UTC), text="I live in Oslo.")
     conversations.append(Project(), "s", [message])
     assert conversations.carve(Project(), "s", whole=True) == 1
-    assert "1 stretches of conversation wait for it" in cofio("doctor").out
+    assert "1 stretch of conversation waits for it" in cofio("doctor").out

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cofio.doors.web.tokens import FILE, Tokens
+from cofio.http.tokens import FILE, Tokens
 
 from .conftest import Cofio, Ran
 

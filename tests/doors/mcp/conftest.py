@@ -168,13 +168,13 @@ def served(memory: Memory, folder: Path) -> Iterator[Any]:
     import uvicorn
 
     from cofio.doors.mcp.http import Handlers, make_server
-    from cofio.doors.web import listener as web_listener
-    from cofio.doors.web import server as web_server
-    from cofio.doors.web.tokens import Tokens
+    from cofio.http.tokens import Tokens
+    from cofio.server.app import LOCAL, make_app
+    from cofio.server.listener import open_listener
 
     mcp = make_server(Handlers(Surface(memory, structured=True)))
-    application = web_server.make_app(mcp, hosts=web_server.LOCAL, tokens=Tokens(folder), strict=False)
-    with web_listener.open_listener("127.0.0.1", 0) as listening:
+    application = make_app(mcp, hosts=LOCAL, tokens=Tokens(folder), strict=False)
+    with open_listener("127.0.0.1", 0) as listening:
         started = threading.Event()
 
         class Running(uvicorn.Server):

@@ -117,7 +117,7 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "secrets": ("seed 13", "what looks like a secret is not stored, unless the owner allows it"),
     "similar": ("promise 7", "a write says what says the same already, nearly the same, or something else"),
     # Over HTTP.
-    "http.sessions": ("issue", "at the limit of sessions, the one that has been idle longest makes room"),
+    "http.stateless": ("ours", "no request depends on another, and a session id is ignored"),
     "http.bounded": ("issue", "a message that would be costly to parse is refused before it is parsed"),
     "http.json": ("issue", "a message has to say that it is JSON: pages of other sites cannot, unless they are let in"),
     # The protocol, which the door speaks by itself on stdin and stdout.

@@ -21,8 +21,8 @@ from cofio.doors.mcp.surface import Surface
 from cofio.doors.page.routes import Door
 from cofio.doors.page.view_types import PageServer, ViewRequest
 from cofio.doors.page.viewer import Viewer
-from cofio.doors.web.server import make_app
-from cofio.doors.web.tokens import Tokens
+from cofio.http.tokens import Tokens
+from cofio.server.app import make_app
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser as Chromium

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import closing
 from itertools import product
 from pathlib import Path
 
-import httpx2
 import pytest
 from playwright.sync_api import expect
 from tests.servers import cofio, free_port
@@ -16,7 +15,7 @@ from cofio import Engine, Kind, Scope, Settings
 from cofio.conversations.conversations import Conversations
 from cofio.doors.example_memory import ExampleMemory
 from cofio.doors.page import view_table
-from cofio.doors.web.tokens import Tokens
+from cofio.http.tokens import Tokens
 from cofio.values.changes import Edit
 from cofio.vault.vault import Vault
 
@@ -222,25 +221,15 @@ def test_an_empty_store_a_restart_and_a_token_that_is_made_meanwhile(open_window
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Nothing is remembered yet")
         assert page.evaluate("document.cookie") == ""
+        link = f'<a href="{url}/page/start">your memory</a>'
+        page.route("http://elsewhere.test/", lambda route: route.fulfill(body=link, content_type="text/html"))
+        page.goto("http://elsewhere.test/")
+        page.get_by_role("link", name="your memory").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")  # other sites' links carry no session
+        page.get_by_role("link", name="go on").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("Nothing is remembered yet")
         page.get_by_role("button", name="Sign out").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("Sign in")
-
-
-@pytest.mark.requirement("page:live")
-def test_what_another_process_writes_appears_on_the_open_page(open_tab: OpenTab, folder: Path) -> None:
-    tabs = [open_tab() for _ in range(3)]  # so that both workers have one
-    for tab in tabs:
-        tab.open("/page/activity")
-        expect(tab.page.locator("[data-live-text]")).to_have_text("Live")
-    text = "The harbour <b>crane</b> is inspected on Mondays."
-    with Engine.open(folder, settings=SETTINGS) as engine:
-        engine.write(Scope("mcp"), title="Crane & hook", text=text, source="mcp")
-    for tab in tabs:
-        entry = tab.page.locator("[data-list] article").first
-        expect(entry.locator("h3")).to_have_text("Crane & hook")
-        expect(entry.locator(".prose")).to_have_text(text)
-        expect(entry.locator(".door")).to_have_text("via MCP")
-        assert tab.complaints == []
 
 
 @pytest.mark.requirement("page:decisions")
@@ -291,13 +280,3 @@ def test_a_column_of_the_strip_leads_to_its_day(open_tab: OpenTab) -> None:
     tab.press("ArrowRight")
     assert str(page.evaluate("document.activeElement.getAttribute('aria-label')")).startswith(day)
     assert tab.complaints == []
-
-
-@pytest.mark.requirement("page:live")
-def test_a_server_that_stops_ends_its_streams_first() -> None:
-    with ExitStack() as opened:
-        with cofio("--workers", "1") as url:
-            stream = httpx2.stream("GET", f"{url}/api/page/activity/stream", timeout=30)
-            lines = opened.enter_context(stream).iter_lines()
-            assert next(lines).startswith("retry:")
-        assert [*lines][-1] == ""  # whole, and not broken off as what is late is

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -10,6 +13,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+from tests.waiting import PATIENCE
 
 from cofio import Engine, Kind, Scope, Settings
 from cofio.config.address import StoreAddress
@@ -19,13 +23,9 @@ from cofio.doors.page.health_view import ServerHealth, build_health, check_store
 from cofio.doors.page.view_types import PageServer, ViewRequest
 from cofio.doors.page.viewer import Viewer
 from cofio.doors.store_checks import BACKUP_NOTE, note_backup, read_backup
-from cofio.doors.web.board import Board, SharedCounts
-from cofio.doors.web.failures import RequestError
-from cofio.doors.web.links import Switchboard
-from cofio.doors.web.membership import Membership
-from cofio.doors.web.metrics import BUCKETS, Metrics
-from cofio.doors.web.tokens import Token
-from cofio.system.sockets import make_inbox
+from cofio.http.errors import RequestError
+from cofio.http.metrics import BUCKETS, SHARED_FOLDER, Metrics, PathDurations
+from cofio.http.tokens import Token
 from cofio.values.errors import Invalid
 from cofio.values.scopes import MODEL_USAGE
 
@@ -136,7 +136,7 @@ def test_records_bytes_and_what_waits_are_counted(memory: Engine, ask: Ask) -> N
 
 
 @pytest.mark.requirement("page:health")
-def test_how_long_requests_take_comes_from_the_metrics_of_all_workers(ask_server: Ask, memory: Engine) -> None:
+def test_how_long_requests_take_comes_from_the_metrics_of_the_server(ask_server: Ask) -> None:
     request = ask_server()
     assert request.server is not None
     assert request.server.metrics is not None
@@ -147,20 +147,23 @@ def test_how_long_requests_take_comes_from_the_metrics_of_all_workers(ask_server
     assert 2.5 <= latency.median <= 5
     assert 250 <= latency.slow <= 500
     assert latency.mean == pytest.approx(102.25)
-    board, counts = Board(Board.make(), 1), tuple(SharedCounts(SharedCounts.make()) for _ in range(2))
-    inboxes = [make_inbox() for _ in range(2)]
-    switchboard = Switchboard(inboxes[0][0], [sends for _, sends in inboxes])
-    for number in range(2):
-        member = Membership(number=number, board=board, counts=counts, switchboard=switchboard)
-        metrics = Metrics(lambda: memory, member=member)
-        metrics.observe("POST", "/anything", 200, 0.003)
-    (durations,) = metrics.read_durations()
-    assert (durations.method, durations.path, sum(durations.buckets), durations.buckets[2]) == ("POST", "other", 2, 2)
-    assert durations.seconds == pytest.approx(0.006)
-    for end in (end for both in inboxes for end in both):
-        end.close()
     assert estimate_quantile([0] * (len(BUCKETS) + 1), 0.5) == 0
     assert estimate_quantile([0] * len(BUCKETS) + [5], 0.95) == BUCKETS[-1]
+
+
+@pytest.mark.requirement("page:health")
+@pytest.mark.usefixtures("process")
+def test_the_processes_of_a_server_count_the_time_of_requests_together(tmp_path: Path) -> None:
+    script = (
+        "from cofio.http.metrics import Metrics; metrics = Metrics(lambda: None);"
+        " metrics.observe('POST', '/anything', 200, 0.003); print(metrics.read_durations())"
+    )
+    environ = {**os.environ, SHARED_FOLDER: str(tmp_path)}
+    for count in (1, 2):
+        shown = subprocess.check_output([sys.executable, "-c", script], env=environ, text=True, timeout=PATIENCE)
+        buckets = (0, 0, count, *[0] * (len(BUCKETS) - 2))
+        durations = PathDurations(method="POST", path="other", buckets=buckets, seconds=0.003 * count)
+        assert shown == f"{[durations]}\n"
 
 
 @pytest.mark.requirement("page:health")

@@ -138,6 +138,11 @@ def test_what_stood_below_the_floor_is_told_with_what_it_lacks(harbour: Engine, 
     assert "Why not these?" in page
 
 
+@pytest.mark.requirement("page:search")
+def test_where_nothing_fits_a_filter_a_link_leads_to_the_search_without_it(harbour: Engine, browser: Browser) -> None:
+    assert '<a href="/">Look everywhere</a>' in browser.show("/?tag=nothing")
+
+
 @pytest.mark.requirement("page:bounded")
 def test_hits_come_by_pages_and_the_store_is_never_loaded(memory: Engine, ask: Ask) -> None:
     for number in range(COUNTED + 30):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from concurrent.futures import wait
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
-from time import monotonic
+from threading import Event
 
 import pytest
 
@@ -17,8 +19,9 @@ from cofio.doors.example_memory import ExampleMemory
 from cofio.doors.page import view_table
 from cofio.doors.page.asset_files import load_assets
 from cofio.doors.page.routes import describe_paths
-from cofio.doors.web.workers import MAX_WAITING
+from cofio.doors.page.session_cookie import SESSION_SECONDS, make_session
 from cofio.extract.extractor import Message
+from cofio.http.admission import MAX_WAITING
 
 from .conftest import HTML, ORIGIN, Browser
 
@@ -234,17 +237,87 @@ def test_with_tokens_in_use_one_signs_in_and_out(make_browser: Callable[..., Bro
     right = browser.post("/page/signin", token=f" {token} ", next="/?q=those")
     assert (right.status_code, right.headers["location"]) == (303, "/?q=those")
     cookie = right.headers["set-cookie"]
-    assert token in cookie
-    for part in ("HttpOnly", "SameSite=lax", "Path=/", "Max-Age="):
+    assert token not in cookie
+    for part in ("HttpOnly", "SameSite=strict", "Path=/", "Max-Age=604800"):
         assert part in cookie
     page = browser.show("/?q=those")
     assert "for those who may" in page.replace("<mark>", "").replace("</mark>", "")
     assert token not in page
     assert browser.read("search")["hits"]
-    assert browser.client.get("/metrics").status_code == 401  # a cookie opens the page, and no other door
     out = browser.post("/page/signout")
     assert out.status_code == 303
     assert browser.get("/").status_code == 401
+
+
+@pytest.mark.requirement("page:sign-in")
+def test_a_session_opens_the_page_alone_and_is_no_token(make_browser: Callable[..., Browser]) -> None:
+    browser = make_browser(strict=True)
+    token = browser.tokens.add("laptop")
+    browser.post("/page/signin", token=token, next="/")
+    session = browser.client.cookies["cofio-token-0"]
+    elsewhere = ("/mcp", "/metrics", "/api/v2/memory/search", "/api/v1/memory-tool", "/api/v2/threads/t/checkpoints")
+    for path in elsewhere:
+        assert browser.client.post(path, json={}).status_code == 401, path
+    browser.client.cookies.clear()
+    for path in (*elsewhere, "/page/start"):
+        refused = browser.client.post(path, json={}, headers={"Authorization": f"Bearer {session}"})
+        assert refused.status_code == 401, path
+        assert "not known here" in refused.text
+    assert browser.post("/page/signin", token=session, next="/").status_code == 401
+
+
+@pytest.mark.requirement("page:sign-in")
+def test_a_session_that_is_forged_has_expired_or_is_of_a_token_made_anew_is_none(
+    make_browser: Callable[..., Browser],
+) -> None:
+    browser, now = make_browser(strict=True), datetime.now(UTC)
+    browser.tokens.add("other")
+    text = browser.tokens.add("Zoë's. laptop; %41")
+    other, token = browser.tokens.all()
+    session = make_session(token, now)
+    expiry, nonce, signature, name = session.split(".", 3)
+
+    def try_session(value: str) -> int:
+        browser.client.cookies.set("cofio-token-0", value)
+        return browser.get("/page/start").status_code
+
+    assert try_session(session) == 200
+    assert session != make_session(token, now)
+    forged = [
+        text, token.hash, "", "...", r'"\351"', f"{int(expiry) + 1}.{nonce}.{signature}.{name}",
+        f"{expiry}..{signature}.{name}", f"{expiry}.{nonce}..{name}", f"{expiry}.{nonce}.{signature[:-1]}.{name}",
+        f"{expiry}.{nonce}.{signature}.other", f"{expiry}.{nonce}.{signature}", rf'"{expiry}.{nonce}.\351.{name}"',
+        make_session(replace(token, hash="0" * 64), now),
+    ]  # fmt: skip
+    for value in forged:
+        assert try_session(value) == 401, value
+    assert try_session(make_session(token, now - timedelta(seconds=SESSION_SECONDS - 60))) == 200
+    assert try_session(make_session(token, now - timedelta(seconds=SESSION_SECONDS))) == 401
+    browser.tokens.remove(token.name)
+    browser.tokens.add(token.name)
+    assert try_session(session) == 401
+    assert try_session(make_session(other, now)) == 200
+
+
+@pytest.mark.requirement("page:sign-in")
+def test_a_reader_whom_another_sites_link_has_led_here_can_go_on_or_sign_in_anew(
+    make_browser: Callable[..., Browser],
+) -> None:
+    browser = make_browser(strict=True)
+    token = browser.tokens.add("laptop")
+    assert "go on" not in browser.get("/page/start").text
+    browser.post("/page/signin", token=token, next="/")
+    session = browser.client.cookies["cofio-token-0"]
+    del browser.client.cookies["cofio-token-0"]  # as a browser does for a link of another site
+    asked = browser.get("/page/start?a=b", **{"Sec-Fetch-Site": "cross-site"})
+    assert asked.status_code == 401
+    assert '<a href="/page/start?a=b">go on</a>' in asked.text
+    check_page(asked.text)
+    form_token = browser.get_form_token()
+    browser.client.cookies.set("cofio-token-0", session)
+    assert browser.get("/page/start").status_code == 200
+    assert browser.post("/page/signout", form_token=form_token).status_code == 403
+    assert browser.post("/page/signin", form_token=form_token, token=token, next="/").status_code == 303
 
 
 @pytest.mark.requirement("page:sign-in")
@@ -272,7 +345,6 @@ def test_every_address_is_behind_the_guard_and_a_token_for_reading_changes_nothi
     browser = make_browser(strict=True)
     record = browser.engine.write(Scope("mcp"), text="as it was")
     reads = ["/", *(f"{start}{name}" for name in (*KINDS, "other") for start in ("/page/", "/api/page/"))]
-    reads += [f"/api/page/{stream.name}" for stream in view_table.STREAMS]
     posts = [f"/page/{action.name}" for action in view_table.ACTIONS]
     for path in (*reads, *posts, "/page/signout", "/page/other/action"):
         method = "GET" if path in reads else "POST"
@@ -338,13 +410,15 @@ def test_assets_are_small_named_by_their_content_and_kept(browser: Browser) -> N
 def test_a_page_that_would_have_to_wait_is_refused_in_plain_words(browser: Browser) -> None:
     browser.engine.write(Scope("a"), text="t")
     token = browser.get_form_token()
-    waiting = browser.door._workers._queue
-    waiting.extend([monotonic()] * MAX_WAITING)  # as many calls as may wait, however quick they are
+    portal, is_free = browser.client.portal, Event()
+    assert portal is not None
+    calls = [portal.start_task_soon(browser.door._queue.run, is_free.wait) for _ in range(MAX_WAITING)]
     answers = [
         browser.get("/page/search"), browser.client.get("/api/page/search"), browser.get("/page/signin"),
         browser.client.post("/page/record/edit", data={"form_token": token}, headers={"Origin": ORIGIN} | HTML),
     ]  # fmt: skip
-    waiting.clear()
+    is_free.set()
+    wait(calls)
     for answer in answers:
         assert answer.status_code == 503
         assert answer.headers["retry-after"] == "1"

@@ -20,16 +20,19 @@ from starlette.testclient import TestClient
 from cofio import Engine, Settings
 from cofio.config.address import StoreAddress
 from cofio.content import FetchPolicy
+from cofio.conversations.conversations import Conversations
+from cofio.conversations.tasks import ConversationJobs
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.http import Handlers, make_server
 from cofio.doors.mcp.surface import Surface
 from cofio.doors.rest import http as rest
 from cofio.doors.rest import openapi
 from cofio.doors.rest.assistant import open_assistant
-from cofio.doors.web.metrics import Metrics
-from cofio.doors.web.server import make_app
-from cofio.doors.web.tokens import Tokens
 from cofio.embed.hashed import HashedEmbedder
+from cofio.engine.jobs import JobRunner
+from cofio.http.metrics import Metrics
+from cofio.http.tokens import Tokens
+from cofio.server.app import make_app
 
 from ...conftest import BackendUnderTest
 from ...waiting import wait_for
@@ -113,10 +116,11 @@ def failed(answer: Response, status: int, path: str | None = None, code: str | N
 class Api:
     """A client of the API."""
 
-    def __init__(self, client: TestClient, engine: Engine, door: rest.Door) -> None:
+    def __init__(self, client: TestClient, engine: Engine, door: rest.Door, jobs: JobRunner) -> None:
         self.client = client
         self.engine = engine
         self.door = door
+        self.jobs = jobs
 
     def post(self, call: str, body: Any = None, **headers: str) -> Response:
         """The answer to a body: bytes as they are, anything else as JSON."""
@@ -245,24 +249,35 @@ def serving(
     allow_secrets: bool = False, wait: float = 30.0,
 ) -> Iterator[tuple[Api, Tokens]]:  # fmt: skip
     """The whole application on a store, as `cofio serve` puts it together."""
-    settings = replace(SETTINGS, allow_secrets=allow_secrets)
+    settings = replace(SETTINGS, allow_secrets=allow_secrets, timezone=str(zone))
     memory = Memory(store, settings, say=lambda _: None)
     tokens = Tokens(store.home)
     with Engine.open(store, settings=settings, embedder=embedder) as engine:
         chosen = replace(
             settings, llm_base_url=model, llm_model="scripted" if model else "", llm_budget=budget, llm_wait=wait
         )
-        assistant = open_assistant(chosen, store.home, lambda: engine)
-        door = rest.Door.open(
-            engine, zone, assistant=assistant, fetch_policy=FetchPolicy.parse(fetch), quiet=quiet, folder=store.home
-        )
+        metrics = Metrics(lambda: engine, has_model=bool(model))
+        observe = metrics.count_model_usage if model else None
+        assistant = open_assistant(chosen, store.home, lambda: engine, observe=observe)
+        reader, spending = (None, None) if assistant is None else (assistant.reader, assistant.spending)
+        conversations = Conversations(engine, reader=reader)
+        jobs = ConversationJobs(conversations, spending, quiet=quiet)
+        runner = JobRunner(engine, jobs.make_handlers())
+        jobs.add_chores(runner)
+        runner.on_failure = metrics.count_failed_job
+        door = rest.Door(
+            conversations, zone, assistant=assistant, fetch_policy=FetchPolicy.parse(fetch), folder=store.home,
+            wake=runner.notice, count_failed=metrics.read_failed_jobs,
+        )  # fmt: skip
         whole = make_app(
             make_server(Handlers(Surface(memory))), routes=openapi.make_routes(public=docs), calls=door.make_routes(),
-            metrics=Metrics(lambda: engine, None if assistant is None else assistant.spending), hosts={"localhost"},
+            metrics=metrics, hosts={"localhost"},
             tokens=tokens, strict=False, zone=zone, health=door.check_health,
         )  # fmt: skip
+        runner.start()
         with closing(memory), closing(door), TestClient(whole, base_url="http://localhost") as client:
-            yield Api(client, engine, door), tokens
+            yield Api(client, engine, door, runner), tokens
+            runner.close(5.0)
 
 
 @pytest.fixture(autouse=True)

@@ -17,9 +17,8 @@ from starlette.testclient import TestClient
 from cofio import Unavailable, __version__
 from cofio.conversations.conversations import Conversations
 from cofio.doors.rest import http as rest
-from cofio.doors.rest.jobs import Jobs
-from cofio.doors.web.tokens import Tokens
-from cofio.doors.web.tracing import RequestTracer
+from cofio.http.tokens import Tokens
+from cofio.http.tracing import RequestTracer
 
 from ...conftest import Stores
 from .conftest import ALIAS, CALLS, CLIMBING, PREFIX, VALID, Api, enveloped, failed, said, serving
@@ -139,7 +138,7 @@ def door(error: Exception) -> TestClient:
     from starlette.applications import Starlette
 
     conversations = cast(Conversations, Broken(error))
-    routes = rest.Door(conversations, Jobs(conversations), ZoneInfo("UTC")).make_routes()
+    routes = rest.Door(conversations, ZoneInfo("UTC")).make_routes()
     return TestClient(RequestTracer(Starlette(routes=routes)))
 
 
@@ -177,7 +176,8 @@ def test_health_is_ok_without_a_token(guarded: tuple[Api, Tokens]) -> None:
     answer = api.client.get("/health")
     assert answer.status_code == 200
     health = answer.json()
-    assert set(health) == {"status", "version", "capabilities", "disabled_features", "cascade", "memorize_queue"}
+    expected = {"status", "version", "storage", "capabilities", "disabled_features", "cascade", "memorize_queue"}
+    assert set(health) == expected
     assert (health["status"], health["version"]) == ("ok", __version__)
     assert health["capabilities"] == {
         "llm": False, "embed": True, "rerank": False, "multimodal_llm": False, "parser": True,

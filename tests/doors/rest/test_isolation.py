@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cofio.doors.web.tokens import Tokens
+from cofio.http.tokens import Tokens
 
 from .conftest import CALLS, CLIMBING, COFFEE, HOUR, PREFIX, VALID, Api, Json, T, enveloped, failed, said
 

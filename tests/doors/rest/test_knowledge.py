@@ -28,7 +28,7 @@ from cofio.config.address import StoreAddress
 from cofio.content import MAX_BYTES
 from cofio.doors.rest import forms
 from cofio.doors.rest.operations import FAR
-from cofio.doors.web.tokens import Tokens
+from cofio.http.tokens import Tokens
 from cofio.knowledge import CATEGORIES
 
 from ...content.making import docx, pdf
@@ -278,10 +278,6 @@ def test_what_documents_say_is_found_through_the_other_doors(api: Api) -> None:
     asked = {"name": "search_context", "arguments": {"query": "rollback script", "everywhere": True}}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}
     headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    began = api.client.post("/mcp", json={**body, "method": "initialize", "params": hello}, headers=headers)
-    headers["mcp-session-id"] = began.headers["mcp-session-id"]
-    api.client.post("/mcp", json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=headers)
     assert "Run the rollback script" in api.client.post("/mcp", json=body, headers=headers).text
     assert api.engine.read(f"{known}_2").text.startswith("## Rollback")
 

@@ -95,7 +95,6 @@ def test_when_the_model_fails_the_rules_records_stand_and_the_job_waits(store: S
         assert health["model"]["status"] == "unavailable"
         assert health["model"]["waiting"] == 1
     with Scripted(right) as good, serving(store, embedder=HashedEmbedder(), model=good.url) as (api, _):
-        api.door.jobs.resume()
         assert api.done(job["job_id"])["result"] == "refined"
         assert provenance(api)["episode"] == {"llm:scripted"}
         assert api.client.get("/health").json()["model"] == {"status": "ok", "waiting": 0}
@@ -145,7 +144,6 @@ def test_a_day_s_budget_is_kept(store: StoreAddress, model: Scripted) -> None:
         assert "cofio_llm_calls_total 2.0" in metrics
         assert "cofio_llm_tokens_total 240.0" in metrics
     with serving(store, embedder=HashedEmbedder(), model=model.url, budget="calls=2", wait=0.0) as (api, _):
-        api.door.jobs.resume()
         api.add(said(COFFEE, T + HOUR), session="t")
         flushed(api, "t")
         assert all("budget" in job["error"] for job in api.waiting_for_model())
@@ -160,7 +158,6 @@ def test_what_a_person_has_written_is_left_alone(store: StoreAddress) -> None:
         (job,) = api.waiting_for_model()
         api.ok("update", id="alice_ep_20260528_00000001", episode="Mine.")
     with Scripted(right) as good, serving(store, embedder=HashedEmbedder(), model=good.url) as (api, _):
-        api.door.jobs.resume()
         assert api.done(job["job_id"])["result"] == "left as it is"
         assert api.get("episode")[0]["episode"] == "Mine."
 

@@ -13,7 +13,7 @@ from tests.waiting import wait_until
 from cofio import Kind, Scope, Unavailable
 from cofio.config.address import StoreAddress
 from cofio.conversations.conversations import Conversations, Project
-from cofio.doors.rest.jobs import WORKERS
+from cofio.conversations.tasks import MAX_TASKS_RUNNING
 from cofio.embed.hashed import HashedEmbedder
 
 from .conftest import CLIMBING, COFFEE, MINUTE, T, said, serving
@@ -25,10 +25,8 @@ SHORT = timedelta(milliseconds=50)
 @pytest.mark.requirement("sessions.quiet")
 def test_a_session_that_has_fallen_silent_is_carved_without_another_message(store: StoreAddress) -> None:
     with serving(store, embedder=HashedEmbedder()) as (api, _):
-        api.door.jobs.resume()  # as a server does when it starts
         api.add(said("I live in Bergen."), session="left", app_id="left")
     with serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (api, _):
-        api.door.jobs.resume()
         api.add(said(CLIMBING), said(COFFEE, T + MINUTE))
         api.add(said("I live in Oslo."), session="t", app_id="shop", defer_extraction=True)
         wait_until(lambda: all(len(api.get(app_id=app)) == 1 for app in ("default", "shop", "left")))
@@ -40,11 +38,9 @@ def test_a_session_that_has_fallen_silent_is_carved_without_another_message(stor
 def test_of_several_servers_one_carves(store: StoreAddress) -> None:
     sessions = sorted(f"s{number}" for number in range(20))
     server = partial(serving, store, embedder=HashedEmbedder(), quiet=SHORT)
-    with server() as (one, _), server() as (two, _):
+    with server() as (one, _), server() as (_, _):
         for number, session in enumerate(sessions):
             one.add(said(f"I saw bird {number}.", T + number), session=session, defer_extraction=True)
-        for api in (one, two):
-            api.door.jobs.resume()
         wait_until(lambda: not any(one.waiting(session) for session in sessions))
         assert sorted(each["session_id"] for each in one.get(page_size=100)) == sessions
         for session in sessions:
@@ -67,7 +63,6 @@ def test_one_that_cannot_be_carved_keeps_neither_the_others_nor_the_server(
     with serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (api, _):
         for session in ("a", "b"):
             api.add(said(CLIMBING), session=session, defer_extraction=True)
-        api.door.jobs.resume()
         wait_until(lambda: not api.waiting("b"))
         assert len(api.waiting("a")) == 1
         assert api.finished(api.queue(said(COFFEE), session="c"))["status"] == "success"
@@ -89,10 +84,9 @@ def test_tasks_do_not_wait_until_all_silent_sessions_are_carved(
     monkeypatch.setattr(Conversations, "carve", carve)
     with serving(store, embedder=HashedEmbedder(), quiet=SHORT) as (api, _):
         api.add(said(CLIMBING), session="silent", defer_extraction=True)
-        api.door.jobs.resume()
         assert begun.wait(60)
         try:
-            for n in range(WORKERS + 1):  # each of them in a session of its own, so that they are as many jobs
+            for n in range(MAX_TASKS_RUNNING + 1):  # each in a session of its own
                 assert api.finished(api.queue(said(COFFEE), session=f"s{n}"))["status"] == "success"
             assert api.engine.list(Scope("rest"), kinds=(Kind.EPISODE,)) == []  # the look is not over
         finally:

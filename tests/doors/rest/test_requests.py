@@ -13,7 +13,7 @@ from cofio.doors.rest.calls import NO_BODY, parse_json
 from cofio.doors.rest.forms import FilePart
 from cofio.doors.rest.http import describe_first_error
 from cofio.doors.rest.requests import ProjectRequest
-from cofio.doors.web.failures import RequestError
+from cofio.http.errors import RequestError
 
 from .conftest import VALID, Json, T
 

@@ -11,10 +11,11 @@ import pytest
 
 from cofio import Conflict, Engine, Unavailable
 from cofio.config.address import StoreAddress
+from cofio.conversations import tasks
 from cofio.conversations.conversations import Conversations, Project
-from cofio.doors.rest import tasks
-from cofio.doors.web.tokens import Tokens
 from cofio.embed.hashed import HashedEmbedder
+from cofio.engine.jobs import MAX_LOSSES, read_job
+from cofio.http.tokens import Tokens
 
 from .conftest import CLIMBING, COFFEE, DAY, MINUTE, Api, T, enveloped, failed, said, serving
 
@@ -39,7 +40,7 @@ class Held:
         real = Conversations.carve
 
         def carve(conversations: Conversations, *args: Any, **more: Any) -> int:
-            if threading.current_thread().name == "cofio-jobs":
+            if threading.current_thread().name.startswith("cofio-jobs"):
                 assert self._free.wait(60)
             return real(conversations, *args, **more)
 
@@ -85,7 +86,7 @@ def test_what_comes_after_a_queued_request_is_queued_behind_it_and_a_flush_takes
 @pytest.mark.requirement("tasks.room")
 def test_a_line_that_is_too_long_is_refused_and_nothing_of_it_kept(held: Held, monkeypatch: pytest.MonkeyPatch) -> None:
     api = held.api
-    for number in range(tasks.MAX_LINE):
+    for number in range(tasks.MAX_SESSION_TASKS):
         api.queue(said(f"Message {number}.", T + number))
     for call, body in (
         ("add", {"messages": [said("Too much.", T + DAY)], "async_mode": True}),
@@ -97,9 +98,9 @@ def test_a_line_that_is_too_long_is_refused_and_nothing_of_it_kept(held: Held, m
         assert int(answer.headers["retry-after"]) > 0
     old = api.client.post("/api/v1/memory/flush", json={"session_id": "s"})
     assert failed(old, 429, code="QUEUE_SATURATED")
-    assert len(api.waiting()) == tasks.MAX_LINE
-    assert api.client.get("/health").json()["memorize_queue"]["pending"] == tasks.MAX_LINE
-    monkeypatch.setattr(tasks, "MAX_OPEN", tasks.MAX_LINE)  # as many as a server takes in, in whichever session
+    assert len(api.waiting()) == tasks.MAX_SESSION_TASKS
+    assert api.client.get("/health").json()["memorize_queue"]["pending"] == tasks.MAX_SESSION_TASKS
+    monkeypatch.setattr(tasks, "MAX_TASKS", tasks.MAX_SESSION_TASKS)  # of all sessions
     other = {"session_id": "other", "messages": [said("Hi.")]}
     assert failed(api.post("add", {**other, "async_mode": True}), 429, code="QUEUE_SATURATED")
     assert api.waiting("other") == []
@@ -180,7 +181,7 @@ def test_a_task_that_fails_says_why_and_leaves_its_messages_and_its_line_alone(
         tried.append(1)
         raise error
 
-    monkeypatch.setattr("cofio.doors.rest.jobs.FIRST", 0.0)
+    monkeypatch.setattr("cofio.engine.jobs.FIRST_RETRY_SECONDS", 0.0)
     with monkeypatch.context() as patched:
         patched.setattr(Conversations, "carve", carve)
         task = api.finished(api.queue(said(CLIMBING)))
@@ -195,13 +196,12 @@ def test_a_task_that_fails_says_why_and_leaves_its_messages_and_its_line_alone(
 @pytest.mark.requirement("tasks.failed")
 def test_a_task_that_ends_the_server_each_time_is_not_tried_for_ever(store: StoreAddress, tmp_path: Path) -> None:
     with serving(store, embedder=HashedEmbedder()) as (api, _):
-        api.door.jobs.close()
+        api.jobs.close(5.0)
         task = api.queue(said(CLIMBING))
     with Engine.open(store) as engine:
-        for _ in range(5):
-            engine.apply([tasks.mark_started(engine.read(tasks.make_record_id(task)))])
+        job = engine.read(tasks.make_record_id(task))
+        engine.edit(job.id, data={**read_job(job), "status": "running", "losses": MAX_LOSSES - 1})
     with serving(store, embedder=HashedEmbedder()) as (api, _):
-        api.door.jobs.resume()
         assert api.finished(task)["error_code"] == "attempts_exhausted"
         assert api.flush() == "extracted"
 
@@ -215,7 +215,7 @@ def test_two_servers_carry_out_one_line_between_them(store: StoreAddress) -> Non
             sent.append(api.queue(said(f"On day {number} I saw bird {number}.", T + number * DAY)))
         for task in sent:
             assert two.finished(task)["status"] == "success"
-        assert tasks.count_waiting(one.engine, Project(), "s") == 0
+        assert tasks.count_tasks(one.engine, Project(), "s") == 0
         assert one.flush() == "extracted"
         days = [datetime.fromisoformat(each["timestamp"]) for each in one.get(page_size=100, sort_order="asc")]
         assert days == [datetime.fromtimestamp(T / 1000, UTC) + timedelta(days=day) for day in range(20)]

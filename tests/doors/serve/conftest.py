@@ -84,7 +84,7 @@ class Server:
         for each in map(int, listed):
             with suppress(FileNotFoundError, ProcessLookupError):  # it has just ended
                 nice = int(Path(f"/proc/{each}/stat").read_text().rpartition(")")[2].split()[16])
-                found["background" if nice == 19 else f"worker {each}"] = each
+                found["background" if nice > 0 else f"worker {each}"] = each
         return found
 
     def find_worker(self) -> int:

@@ -20,9 +20,9 @@ from cofio.doors import threads
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.http import Handlers, make_server
 from cofio.doors.mcp.surface import Surface
-from cofio.doors.web.metrics import Metrics
-from cofio.doors.web.server import make_app
-from cofio.doors.web.tokens import Tokens
+from cofio.http.metrics import Metrics
+from cofio.http.tokens import Tokens
+from cofio.server.app import make_app
 from cofio.values.errors import Unavailable
 
 STATE = {"run_id": "r", "messages": [{"role": "user", "content": "héllo"}], "iteration": 3}

@@ -71,6 +71,7 @@ def test_every_door_says_that_the_store_is_gone_and_makes_nothing_in_its_place(
         assert result["isError"]
         assert "start this program again" in result["content"][0]["text"]
     code, log = server.end()
-    assert (code, log.count("was deleted, moved or replaced while it was open")) == (0, 1)
+    assert code == 0
+    assert 1 <= log.count("was deleted, moved or replaced while it was open") <= 4  # each process says it
     assert "Traceback" not in log
     assert read_files(store.home) == there

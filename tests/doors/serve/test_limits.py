@@ -26,9 +26,10 @@ from cofio.config.address import StoreAddress
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.http import Handlers, make_server
 from cofio.doors.mcp.surface import Surface
-from cofio.doors.web.server import Guard, make_app
-from cofio.doors.web.tokens import FILE, Access, Token, Tokens
-from cofio.doors.web.tracing import RequestTracer
+from cofio.http.tokens import FILE, Access, Token, Tokens
+from cofio.http.tracing import RequestTracer
+from cofio.server.app import make_app
+from cofio.server.guard import Guard
 from cofio.values.errors import CofioError, Invalid, LimitExceeded, Unavailable
 
 NOW = datetime(2026, 7, 30, 23, 5, 9, 999_999, tzinfo=UTC)
@@ -121,7 +122,7 @@ def test_limits_that_mean_nothing_are_refused(tmp_path: Path, limits: dict[str, 
     "damage",
     [
         {"access": "write"}, {"access": None}, {"app": "a b"}, {"app": ["shop"]}, {"project": "web"}, {"name": ""},
-        {"made": None}, {"hash": 5}, {"hash": "\ud800"}, {"until": 5},
+        {"made": None}, {"hash": 5}, {"hash": ""}, {"hash": "\ud800"}, {"until": 5},
     ],
 )  # fmt: skip
 def test_a_file_whose_limits_are_not_understood_is_damaged(tmp_path: Path, damage: dict[str, Any]) -> None:

@@ -15,8 +15,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import pytest
@@ -26,17 +27,21 @@ from starlette.types import Receive, Scope, Send
 from tests.waiting import PATIENCE, join, wait_for, wait_until
 
 from cofio.config.address import StoreAddress
-from cofio.doors.web import overload, workers
-from cofio.doors.web.connections import ConnectionPool
-from cofio.doors.web.overload import LATE, REFUSAL, Overload, ServerLoad
-from cofio.doors.web.workers import (
+from cofio.http import admission
+from cofio.http.admission import (
     BURST,
     BURST_PER_THREAD,
-    FIRST_GUESS,
+    FIRST_AVERAGE_SECONDS,
+    MAX_LAG_SECONDS,
     MAX_WAITING,
-    Workers,
+    REFUSAL,
+    CallQueue,
+    Overload,
+    ServerLoad,
     get_gone_check,
 )
+from cofio.http.connections import ConnectionLimits, Connections
+from cofio.http.tracing import RequestTracer
 
 from .conftest import META, REVISION
 from .conftest import Server as ServerProcess
@@ -141,7 +146,7 @@ class Server:
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self.store = folder / "store"
         self._stack = stack
-        self.process = ServerProcess(StoreAddress(folder=self.store), folder, "--workers", "0")
+        self.process = ServerProcess(StoreAddress(folder=self.store), folder, "--workers", "1")
 
     def connect(self, request: bytes = b"") -> Client:
         """Return a connection, over which the request is sent."""
@@ -237,8 +242,9 @@ def test_nothing_of_what_was_refused_is_done_and_all_of_what_was_acknowledged(se
     assert len(set(re.findall(r"/memories/\d+\.md", server.ask(VIEW).parse()["content"]))) == acknowledged
 
 
-def test_a_body_is_refused_before_it_is_sent_and_the_connection_stays_good(server: Server) -> None:
-    message = add_message(0)
+def test_a_large_body_is_refused_before_it_is_sent_and_the_connection_stays_good(server: Server) -> None:
+    text = {"sender_id": "alice", "role": "user", "timestamp": 1779967836000, "content": "House. " * 20_000}
+    message = make_request("POST", "/api/v2/memory/add", {"session_id": "s", "messages": [text]})
     head, _, body = message.partition(b"\r\n\r\n")
     sent: list[Client] = []
 
@@ -280,8 +286,8 @@ class Gate:
 
 
 @contextmanager
-def make_workers(load: ServerLoad, count: int = 2, **chosen: float) -> Iterator[Workers]:
-    made = Workers(count, "test", load.find_door("test"), **chosen)
+def make_queue(load: ServerLoad, count: int = 2, **chosen: float) -> Iterator[CallQueue]:
+    made = CallQueue(count, "test", load.find_door("test"), **chosen)
     try:
         yield made
     finally:
@@ -292,23 +298,24 @@ def make_workers(load: ServerLoad, count: int = 2, **chosen: float) -> Iterator[
 def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The time, in a list of one item, that the queues go by."""
     times = [1000.0]
-    for module in (workers, overload):
-        monkeypatch.setattr(module, "monotonic", lambda: times[0])
+    monkeypatch.setattr(admission, "monotonic", lambda: times[0])
     return times
 
 
 @pytest.mark.parametrize(
-    ("patience", "room"),
-    [(FIRST_GUESS, 2 * BURST_PER_THREAD), (1e9, MAX_WAITING)],  # as if calls were slow, or took no time
+    ("max_seconds", "room"),
+    [(FIRST_AVERAGE_SECONDS, 2 * BURST_PER_THREAD), (1e9, MAX_WAITING)],  # as if calls were slow, or took no time
     ids=["a burst", "many"],
 )
-def test_a_short_burst_always_passes_and_no_queue_is_without_end(now: list[float], patience: float, room: int) -> None:
+def test_a_short_burst_always_passes_and_no_queue_is_without_end(
+    now: list[float], max_seconds: float, room: int
+) -> None:
     async def run() -> None:
         gate, load = Gate(), ServerLoad()
-        with make_workers(load, patience=patience) as pool:
+        with make_queue(load, max_seconds=max_seconds) as pool:
             calls = [asyncio.create_task(pool.run(gate.work)) for _ in range(2 + room)]
             await asyncio.to_thread(lambda: [gate.begun.acquire(timeout=PATIENCE) for _ in range(2)])
-            assert pool.queue_length == load.find_door("test").queue_length == room
+            assert pool.waiting == load.find_door("test").waiting == room
             with pytest.raises(Overload):
                 pool.check_room()
             with pytest.raises(Overload):
@@ -316,7 +323,7 @@ def test_a_short_burst_always_passes_and_no_queue_is_without_end(now: list[float
             assert load.find_door("test").refused == 2
             gate.go_on.set()
             assert await asyncio.gather(*calls) == ["done"] * len(calls)
-            assert pool.queue_length == 0
+            assert pool.waiting == 0
             pool.check_room()
 
     anyio.run(run)
@@ -325,7 +332,7 @@ def test_a_short_burst_always_passes_and_no_queue_is_without_end(now: list[float
 def test_what_has_waited_too_long_behind_others_is_refused_when_its_turn_comes(now: list[float]) -> None:
     async def run() -> None:
         gate, load = Gate(), ServerLoad()
-        with make_workers(load, count=1, patience=0.5) as pool:
+        with make_queue(load, count=1, max_seconds=0.5) as pool:
             for _ in range(50):  # which take no time, so that many more are let in
                 await pool.run(str)
             calls = [asyncio.create_task(pool.run(gate.work)) for _ in range(1 + BURST)]
@@ -346,18 +353,45 @@ def test_what_has_waited_too_long_behind_others_is_refused_when_its_turn_comes(n
 def test_a_call_that_is_cancelled_while_it_waits_is_not_counted_any_more() -> None:
     async def run() -> None:
         gate, load = Gate(), ServerLoad()
-        with make_workers(load, count=1, patience=1e9) as pool:
+        with make_queue(load, count=1, max_seconds=1e9) as pool:
             first = asyncio.create_task(pool.run(gate.work))
             await asyncio.to_thread(gate.begun.acquire, timeout=PATIENCE)
             others = [asyncio.create_task(pool.run(gate.work)) for _ in range(5)]
             await asyncio.sleep(0)
-            assert pool.queue_length == 5
+            assert pool.waiting == 5
             for each in others[1:4]:
                 each.cancel()
             await asyncio.wait(others[1:4])
-            assert pool.queue_length == 2
+            assert pool.waiting == 2
             gate.go_on.set()
             assert set(await asyncio.gather(first, others[0], others[4])) == {"done"}
+
+    anyio.run(run)
+
+
+def test_each_client_that_waits_has_its_turn_and_the_one_with_the_most_calls_makes_room() -> None:
+    async def run() -> None:
+        gate, load, order = Gate(), ServerLoad(), list[str]()
+        with make_queue(load, count=2) as pool:
+
+            def note(name: str) -> str:
+                gate.work()
+                order.append(name)
+                return name
+
+            greedy = [asyncio.create_task(pool.run(partial(note, "greedy"), client="greedy")) for _ in range(10)]
+            await asyncio.to_thread(lambda: [gate.begun.acquire(timeout=PATIENCE) for _ in range(2)])
+            assert pool.waiting == 2 * BURST_PER_THREAD
+            with pytest.raises(Overload):
+                await pool.run(gate.work, client="greedy")
+            modest = [asyncio.create_task(pool.run(partial(note, "modest"), client="modest")) for _ in range(2)]
+            await asyncio.sleep(0)
+            assert pool.waiting == 2 * BURST_PER_THREAD  # two of the greedy one's made room
+            gate.go_on.set()
+            assert await asyncio.gather(*modest) == ["modest"] * 2
+            outcomes = await asyncio.gather(*greedy, return_exceptions=True)
+            assert sum(isinstance(each, Overload) for each in outcomes) == 2
+            assert order.index("modest") <= 3
 
     anyio.run(run)
 
@@ -365,16 +399,16 @@ def test_a_call_that_is_cancelled_while_it_waits_is_not_counted_any_more() -> No
 def test_while_the_event_loop_is_late_only_few_calls_wait(now: list[float]) -> None:
     async def run() -> None:
         gate, load = Gate(), ServerLoad()
-        with make_workers(load) as pool, load.lag.measure():
+        with make_queue(load) as pool, load.lag.measure():
             calls = [asyncio.create_task(pool.run(gate.work)) for _ in range(4)]
             await asyncio.to_thread(lambda: [gate.begun.acquire(timeout=PATIENCE) for _ in range(2)])
             pool.check_room()
-            now[0] += 2 * LATE
-            assert load.lag.seconds > LATE
+            now[0] += 2 * MAX_LAG_SECONDS
+            assert load.lag.seconds > MAX_LAG_SECONDS
             with pytest.raises(Overload):
                 pool.check_room()
             with anyio.fail_after(PATIENCE):
-                while load.lag.seconds > LATE:  # until its next two heartbeats
+                while load.lag.seconds > MAX_LAG_SECONDS:  # until its next two heartbeats
                     await asyncio.sleep(0.01)
             pool.check_room()
             gate.go_on.set()
@@ -389,14 +423,14 @@ class Reader:
     """An application that only reads, one request at a time."""
 
     gate: Gate = field(default_factory=Gate)
-    workers: Workers = field(default_factory=lambda: Workers(1, "test", ServerLoad().find_door("test")))
+    queue: CallQueue = field(default_factory=lambda: CallQueue(1, "test", ServerLoad().find_door("test")))
     gone: list[str] = field(default_factory=list)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
         try:
-            await self.workers.run(self.gate.work, get_gone_check(scope))
+            await self.queue.run(self.gate.work, get_gone_check(scope))
         except ClientDisconnect:
             self.gone.append(scope["path"])
             return
@@ -406,8 +440,9 @@ class Reader:
 
 def test_what_only_reads_is_not_begun_for_a_client_that_has_gone() -> None:
     reader = Reader()
-    pool = ConnectionPool()
-    config = uvicorn.Config(reader, http=pool.protocol(), ws="none", lifespan="off", log_level="warning")
+    connections = Connections(ConnectionLimits())
+    app, make = RequestTracer(reader, connections=connections), cast(Any, connections.make)
+    config = uvicorn.Config(app, http=make, ws="none", lifespan="off", log_level="warning")
     running = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]})
@@ -416,7 +451,7 @@ def test_what_only_reads_is_not_begun_for_a_client_that_has_gone() -> None:
         first = Client(port, make_request("GET", "/first"))
         assert reader.gate.begun.acquire(timeout=PATIENCE)
         goes, stays = Client(port, make_request("GET", "/goes")), Client(port, make_request("GET", "/stays"))
-        wait_until(lambda: reader.workers.queue_length == 2)
+        wait_until(lambda: reader.queue.waiting == 2)
         goes.close()
         wait_until(lambda: len(running.server_state.connections) == 2)
         reader.gate.go_on.set()
@@ -428,4 +463,4 @@ def test_what_only_reads_is_not_begun_for_a_client_that_has_gone() -> None:
         stays.close()
         running.should_exit = True
         join(thread)
-    reader.workers.shut_down(wait=True)
+    reader.queue.shut_down(wait=True)

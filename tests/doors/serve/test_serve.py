@@ -15,7 +15,7 @@ from tests.waiting import join
 
 from cofio.config.address import StoreAddress
 from cofio.doors.cli import main
-from cofio.doors.web.tokens import FILE, Tokens
+from cofio.http.tokens import FILE, Tokens
 from cofio.values.errors import Conflict, Invalid, NotFound, Unavailable
 
 from ..token_commands import add_token, hold, remove_token
@@ -121,7 +121,7 @@ def test_pages_of_a_site_that_the_owner_lets_in_are_answered_and_no_others(start
         assert (answer.status, answer.headers["access-control-allow-origin"]) == (200, origin)
         answer = server.call_mcp("tools/list", Origin=origin)
         assert (answer.status, answer.headers["access-control-allow-origin"]) == (401, origin)  # a token is needed, too
-        assert "mcp-session-id" in answer.headers["access-control-expose-headers"]
+        assert "x-request-id" in answer.headers["access-control-expose-headers"]
     for origin in ("http://localhost:3000", "http://app.example", "null"):
         assert server.list_tools(Origin=origin) == 403
         assert server.ask("/mcp", method="OPTIONS", Origin=origin, **asked).status == 400

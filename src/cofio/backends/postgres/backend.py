@@ -15,7 +15,7 @@ from ...values.progress import Progress
 from ...values.query import Bounds
 from ...values.records import Record
 from ...values.times import from_micros
-from ..interface import Backend, Identity, ReplicaState
+from ..interface import Backend, Identity, ReplicaState, Trouble
 from ..record_columns import decode_record, unpack_vector
 from ..record_interface import Snapshot, Transaction
 from ..spool import spool
@@ -155,6 +155,10 @@ class PostgresBackend:
         for (needs,) in self._connections.fetch_once("SELECT needs FROM @state", patience=VERIFY_PATIENCE):
             self._server.check_needs(needs)
 
+    def find_trouble(self) -> Trouble | None:
+        """Return None: a server that cannot be used fails `verify`."""
+        return None
+
     def identity(self) -> Identity:
         """Which store this is, and how far it has come."""
         sql = "SELECT store, (SELECT coalesce(sum(changes), 0)::bigint FROM @moment) FROM @state"
@@ -170,7 +174,7 @@ class PostgresBackend:
         with reads.snapshot(OPEN_SNAPSHOT) as (connection, opening):
             yield PostgresRecords(reads, connection, opening, self._clock())
 
-    def transact(self, work: Callable[[Transaction], T]) -> T:
+    def transact(self, work: Callable[[Transaction], T], *, frees_space: bool = False) -> T:
         """What `work` returns, run in a transaction; again when others are in its way."""
         if self.read_only:
             raise Unavailable(STANDBY)

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import apsw
 
 from ...config.lost_store import check_whole, follow_up_loss, note_loss
+from ...config.settings import LOCK_SECONDS
 from ...system.safe_files import check_entries
 from ...values.errors import CofioError, Invalid, Unavailable
 from ...values.progress import Progress
 from ...values.query import Bounds
 from ...values.records import Record
 from ...values.times import to_micros
-from ..interface import Identity
+from ..interface import Identity, Trouble
 from ..record_columns import RecordColumns, decode_record
 from ..record_interface import Snapshot, Transaction
 from ..spool import spool
@@ -30,6 +31,7 @@ from .counts import CountCache
 from .database import Database
 from .database_files import find_access
 from .record_rows import COLUMNS, RecordRows, RecordTransaction, read_given
+from .reserve import RESERVE, RESERVE_BYTES, Reserve
 from .searcher import SearchIndexes, SqliteSearcher
 from .upkeep import DerivedWork
 from .word_index import IndexState, WordIndex
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Given: TypeAlias = dict[str, tuple[float, ...]]
-_FILES = ("memory.db", "memory.db-wal", "memory.db-shm", "memory.db-journal", "lease")
+_FILES = ("memory.db", "memory.db-wal", "memory.db-shm", "memory.db-journal", "lease", RESERVE)
+OPENING_BYTES = 2**20  # of the reserve, which a store on a full disk is opened with
 _FOLDERS = ("index", "vectors")
 
 
@@ -53,7 +56,10 @@ class SqliteBackend:
         sync: str = "full",
         vfs: str | None = None,
         clock: Callable[[], datetime] | None = None,
+        lock_seconds: float = LOCK_SECONDS,
+        keep_reserve: bool = False,
     ) -> None:
+        """A write waits `lock_seconds` for another process's. With `keep_reserve`, space is set aside for deletes."""
         self._clock = clock or (lambda: datetime.now(UTC))
         self.folder = folder = folder.absolute()  # whatever becomes of the working folder
         check_whole(folder)
@@ -71,11 +77,18 @@ class SqliteBackend:
                 " COFIO_STORE"
             ) from error
         note_loss(folder)
-        self._database = Database(folder / "memory.db", sync=sync, vfs=vfs)
+        self._reserve = Reserve(folder)
+        connect = partial(Database, folder / "memory.db", sync=sync, vfs=vfs, lock_seconds=lock_seconds)
+        self._database = self._try_on_full_disk(connect, OPENING_BYTES)
+        keeps_reserve = keep_reserve and not self.read_only
+        if keeps_reserve:
+            self._reserve.make()
         if not self.read_only:
             follow_up_loss(folder, self.identity().store)
         self._words = WordIndex(folder / "index", self._database)
-        self.derived = DerivedWork(folder, self._database, self._words, self._clock)
+        self.derived = DerivedWork(
+            folder, self._database, self._words, self._clock, self._reserve if keeps_reserve else None
+        )
         self._indexes = SearchIndexes(
             self._words, self.derived.open_vectors, self.derived.lock.try_acquire, self._database
         )
@@ -119,6 +132,10 @@ class SqliteBackend:
         """Verify that the store is still where it was opened."""
         self._database.verify()
 
+    def find_trouble(self) -> Trouble | None:
+        """Return why writes of this process are refused at the moment, or None."""
+        return self._database.find_trouble()
+
     def identity(self) -> Identity:
         """Which store this is, and how far it has come."""
         with self._database.snapshot() as connection:
@@ -133,8 +150,8 @@ class SqliteBackend:
             updated = connection.execute("SELECT updated FROM state").get
             yield RecordRows(connection, self._clock(), updated, self._counts)
 
-    def transact(self, work: Callable[[Transaction], T]) -> T:
-        """What `work` returns, run in a transaction; it never runs twice here, as there is one writer at a time."""
+    def transact(self, work: Callable[[Transaction], T], *, frees_space: bool = False) -> T:
+        """What `work` returns, run in a transaction; once, unless it `frees_space` on a disk that is full."""
         if not self._is_aligned:
             self._words.align()
             self._is_aligned = True
@@ -149,12 +166,22 @@ class SqliteBackend:
             size = transaction.size
             return result
 
-        result = self._database.write(run)
+        write = partial(self._database.write, run)
+        result = self._try_on_full_disk(write, RESERVE_BYTES) if frees_space else write()
         if self.derived.may_have_long_tail(*size):
             # What was committed has succeeded, whatever comes of this: the background work does it otherwise.
             with suppress(CofioError, apsw.Error, OSError):
                 self.derived.bound_tail(*size)
         return result
+
+    def _try_on_full_disk(self, work: Callable[[], T], size: int) -> T:
+        """What `work` returns; if the disk is full, it is tried again with `size` bytes of the reserve."""
+        try:
+            return work()
+        except Unavailable as error:
+            if error.trouble != "disk full" or not self._reserve.release(size):
+                raise
+        return work()
 
     @contextmanager
     def search(self, bounds: Bounds) -> Iterator[SqliteSearcher]:

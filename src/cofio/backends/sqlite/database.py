@@ -17,10 +17,13 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import apsw
 
-from ...system.disk import find_sync_pragmas
+from ...config.settings import LOCK_SECONDS
+from ...system.disk import find_sync_pragmas, measure_free
 from ...system.safe_files import open_file
-from ...values.errors import CofioError, Unavailable
-from .database_files import GONE, READ_ONLY, Access, OpenFiles, find_access, is_log_empty, make_immutable_uri
+from ...values.errors import CofioError, StorageTrouble, Unavailable
+from ..interface import Trouble
+from .database_files import FULL, GONE, READ_ONLY, Access, OpenFiles, find_access, is_log_empty, make_immutable_uri
+from .lock_holder import describe_holder, find_lock_holder
 
 T = TypeVar("T")
 
@@ -30,7 +33,9 @@ NEEDED_SCHEMA = 3
 programs that know no more can use a store as long as there is nothing in it that they would fail at."""
 MOST_REWRITTEN = 20_000  # vectors that are copied to a better table when a store is opened, in less than half a second
 _NO_ROWID = "WITHOUT ROWID"
-PATIENCE = 60.0  # seconds that a caller waits for another process before it gets an error
+LONG_WAIT_SECONDS = 1.0  # of a wait for the write lock that is reported
+RECENT_SECONDS = 10.0  # for which a trouble is reported after the last write that met it
+FEW_FREE_BYTES = 2**20  # on a disk that counts as full for as long as it has no more
 GROUP = 64  # the most callers whose writes share one commit
 CHECKPOINT_PAGES = 4000  # a backstop: the background work checkpoints earlier
 LONG_LOG = 2**24  # bytes of a log that is worth a short wait to be emptied: searches that overlap would keep it
@@ -70,8 +75,14 @@ class _Job(Generic[T]):
 class Database:
     """One writer connection, shared by group commit, and a pool of reader connections."""
 
-    def __init__(self, path: Path, *, sync: str = "full", vfs: str | None = None) -> None:
+    def __init__(
+        self, path: Path, *, sync: str = "full", vfs: str | None = None, lock_seconds: float = LOCK_SECONDS
+    ) -> None:
         self.path = path
+        self._lock_seconds = lock_seconds
+        self._write_wait = _WriteWait(path, lock_seconds)
+        self._full_at: float | None = None
+        """When a write last failed for lack of space; None if one has passed since."""
         # SQLite is to follow no link, on the way there either; where the folder itself lies is the user's choice.
         self._real_path = os.path.join(os.path.realpath(path.parent), path.name)
         self._sync = sync
@@ -95,6 +106,7 @@ class Database:
                 else:
                     migrate(self._writer, path, load_migrations(), upto=NEEDED_SCHEMA)
                     _improve_layout(self._writer)
+                    self._writer.set_busy_handler(self._write_wait)
                 if self._access == "immutable":
                     self._files = OpenFiles([path, self._log_path], unchanged=True)
                 else:
@@ -164,6 +176,21 @@ class Database:
             raise job.error
         return job.result[0]
 
+    def find_trouble(self) -> Trouble | None:
+        """Return why writes are refused at the moment, as far as this process knows."""
+        waited = self._write_wait.measure()
+        if waited >= LONG_WAIT_SECONDS:
+            return Trouble("locked", self._write_wait.describe(waited))
+        full_at = self._full_at
+        if full_at is not None:
+            is_recent = time.monotonic() - full_at < RECENT_SECONDS
+            if is_recent or measure_free(self.path.parent) < FEW_FREE_BYTES:
+                return Trouble("disk full", FULL)
+        holder = find_lock_holder(self.path)
+        if holder is not None and holder.is_stopped:
+            return Trouble("locked", f"{describe_holder(holder)} holds the write lock and stands still")
+        return None
+
     def check_writable(self) -> None:
         """Raise Unavailable if it can only be read."""
         if self.read_only:
@@ -178,7 +205,7 @@ class Database:
         connection = self._take_reader()
         try:
             with translate_errors(self.path):
-                begin_read(connection)
+                begin_read(connection, self._lock_seconds)
                 yield connection
                 self._verify_unchanged()
         finally:
@@ -233,7 +260,7 @@ class Database:
             except (apsw.BusyError, apsw.LockedError):
                 return is_log_empty(self._log_path)
             finally:
-                connection.set_busy_handler(_BusyHandler())
+                connection.set_busy_handler(_BusyHandler(self._lock_seconds))
         return True
 
     def measure_log(self) -> int:
@@ -257,7 +284,8 @@ class Database:
         with self._write_lock, translate_errors(self.path):
             if not self._closed:
                 self._writer.pragma("temp_store", "MEMORY" if in_memory else "DEFAULT")
-                retry_while_busy(lambda: self._writer.execute("VACUUM").get)
+                retry_while_busy(lambda: self._writer.execute("VACUUM").get, self._lock_seconds)
+                self._write_wait.end()
 
     def close(self) -> None:
         """Close every connection; the last process to close leaves a database without a log."""
@@ -277,7 +305,7 @@ class Database:
         if self._access == "immutable":
             name, flags = make_immutable_uri(Path(name)), flags | apsw.SQLITE_OPEN_URI
         connection = apsw.Connection(name, flags=flags, vfs=self._vfs)
-        connection.set_busy_handler(_BusyHandler())
+        connection.set_busy_handler(_BusyHandler(self._lock_seconds))
         connection.execute(
             f"PRAGMA synchronous = {'FULL' if self._sync == 'full' else 'NORMAL'};"
             f"PRAGMA cache_size = -{cache};"
@@ -349,7 +377,7 @@ class Database:
                 raise Unavailable("the memory is closed")
             self.verify()
             with translate_errors(self.path):
-                retry_while_busy(lambda: self._writer.execute("BEGIN IMMEDIATE"))
+                self._begin(jobs)
                 for job in jobs:
                     self._run(job, alone=len(jobs) == 1)
                 if all(job.error is not None for job in jobs):
@@ -359,11 +387,14 @@ class Database:
                     self._writer.execute("COMMIT")
                     self._is_commit_uncertain = False
                     self._verify_files(self._written_files)  # a lost write is not acknowledged
+                    self._full_at = None
         except BaseException as error:
             # Ctrl-C in the thread that commits is not the other threads' own, though it ends their writes too.
             shared = error if isinstance(error, CofioError) else Unavailable("the write was broken off; try again")
             for job in jobs:
                 job.error = job.error or shared
+            if isinstance(shared, Unavailable) and shared.trouble == "disk full":
+                self._full_at = time.monotonic()
             if not self._closed:
                 self._recover()
             if not isinstance(error, CofioError):
@@ -371,6 +402,16 @@ class Database:
         finally:
             for job in jobs:
                 job.done = True
+
+    def _begin(self, jobs: list[_Job[object]]) -> None:
+        """Open the write transaction. If another process does not release the lock, all who wait for it fail."""
+        try:
+            retry_while_busy(lambda: self._writer.execute("BEGIN IMMEDIATE"), self._lock_seconds)
+        except (apsw.BusyError, apsw.LockedError) as error:
+            jobs += [self._queue.popleft() for _ in range(len(self._queue))]
+            sentence = self._write_wait.describe(max(self._lock_seconds, self._write_wait.measure()))
+            raise Unavailable(f"{self.path}: {sentence}", public=sentence, trouble="locked") from error
+        self._write_wait.end()
 
     def _run(self, job: _Job[object], *, alone: bool) -> None:
         """Do one job's work; undo it, and nothing else, when it fails for a reason of its own."""
@@ -399,26 +440,66 @@ class Database:
                 # A value that is new each time: SQLite does not write a page that stays the same.
                 self._writer.execute("BEGIN IMMEDIATE; UPDATE state SET mended = mended + 1; COMMIT")
                 self._is_commit_uncertain = False
+                self._write_wait.end()
         except apsw.Error:  # the disk still fails; the next failure or success, or closing, sees to it
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
 
 
 class _BusyHandler:
-    """A busy handler with short sleeps: it waits for the other process as long as its patience lasts."""
+    """A busy handler with short sleeps, which waits for the other process for some seconds."""
 
-    def __init__(self, patience: float = PATIENCE) -> None:
-        self._patience = patience
+    def __init__(self, seconds: float = LOCK_SECONDS) -> None:
+        self._seconds = seconds
         self._until = 0.0
 
     def __call__(self, tries: int) -> bool:
         now = time.monotonic()
         if tries == 0:
-            self._until = now + self._patience
+            self._until = now + self._seconds
         import random  # few processes come here
 
         time.sleep(random.uniform(0.0002, 0.001 if tries < 20 else 0.004))
         return now < self._until
+
+
+class _WriteWait(_BusyHandler):
+    """The busy handler of the connection that writes, which knows for how long others have kept the write lock."""
+
+    def __init__(self, path: Path, seconds: float) -> None:
+        super().__init__(seconds)
+        self._path = path
+        self._began = self._last = float("-inf")
+        self._is_reported = False
+
+    def __call__(self, tries: int) -> bool:
+        now = time.monotonic()
+        if tries == 0 and now - self._last >= RECENT_SECONDS:
+            self._began, self._is_reported = now, False
+        self._last = now
+        if now - self._began >= LONG_WAIT_SECONDS and not self._is_reported:
+            self._is_reported = True
+            self._report()
+        return super().__call__(tries)
+
+    def end(self) -> None:
+        """Note that this process has the lock."""
+        self._last = float("-inf")
+
+    def measure(self) -> float:
+        """Return for how many seconds others have kept this process from writing; 0 if none does."""
+        now = time.monotonic()
+        return now - self._began if now - self._last < RECENT_SECONDS else 0.0
+
+    def describe(self, seconds: float) -> str:
+        """Say who has held the lock for so long."""
+        holder = describe_holder(find_lock_holder(self._path))
+        return f"{holder} has held the write lock for {seconds:.0f} s; try again"
+
+    def _report(self) -> None:
+        from ...config.notices import inform_once
+
+        inform_once(f"waiting for {describe_holder(find_lock_holder(self._path))}, which is writing")
 
 
 @contextmanager
@@ -446,15 +527,15 @@ def write_derived(connection: apsw.Connection, patience: float) -> Iterator[None
             connection.pragma("synchronous", synchronous)
 
 
-def begin_read(connection: apsw.Connection) -> None:
+def begin_read(connection: apsw.Connection, seconds: float) -> None:
     """Open a read transaction with a first read, which fixes the moment that it sees."""
     connection.execute("BEGIN")
-    retry_while_busy(lambda: connection.execute("SELECT 1 FROM state").get)
+    retry_while_busy(lambda: connection.execute("SELECT 1 FROM state").get, seconds)
 
 
-def retry_while_busy(work: Callable[[], T]) -> T:
+def retry_while_busy(work: Callable[[], T], seconds: float = LOCK_SECONDS) -> T:
     """Run `work` again while another process blocks it in a way that SQLite calls no busy handler for."""
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + seconds
     while True:
         try:
             return work()
@@ -469,6 +550,9 @@ def retry_while_busy(work: Callable[[], T]) -> T:
 def fetch(connection: apsw.Connection, sql: str, values: apsw.Bindings = ()) -> list[Any]:
     """Fetch every row of a query. The schema vouches for the rows' types, which no checker can see."""
     return connection.execute(sql, values).fetchall()
+
+
+_PUBLIC: dict[StorageTrouble, str] = {"disk full": FULL, "locked": "Another process holds the memory; try again"}
 
 
 class ErrorTranslation:
@@ -486,7 +570,8 @@ class ErrorTranslation:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None and isinstance(error, apsw.Error | OSError) and (problem := _explain(self._path, error)):
-            raise Unavailable(problem) from error
+            trouble = _find_trouble(error)
+            raise Unavailable(problem, public=trouble and _PUBLIC[trouble], trouble=trouble) from error
 
 
 def translate_errors(path: Path) -> ErrorTranslation:
@@ -496,10 +581,11 @@ def translate_errors(path: Path) -> ErrorTranslation:
 
 def _explain(path: Path, error: Exception) -> str | None:
     """What is wrong and what would help; None for what is no fault of the disk or of another process."""
-    if isinstance(error, apsw.FullError):
-        return f"the disk that holds {path} is full; free some space and try again"
-    if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return f"another process has held {path} for over {PATIENCE:.0f} s; see who has it open"
+    match _find_trouble(error):
+        case "disk full":
+            return f"the disk that holds {path} is full; free some space and try again"
+        case "locked":
+            return f"another process holds {path} and does not let go; see who has it open"
     if isinstance(error, apsw.NotADBError | apsw.CorruptError):
         return f"{path} is damaged ({error}); restore a backup, or save what `cofio export` can still read"
     if isinstance(error, apsw.ReadOnlyError | apsw.CantOpenError | apsw.PermissionsError | PermissionError):
@@ -507,8 +593,6 @@ def _explain(path: Path, error: Exception) -> str | None:
         return f"{path} cannot be opened for writing ({reason}); check its folder's permissions"
     if not isinstance(error, apsw.IOError | apsw.NoMemError | OSError):
         return None
-    if _is_full(error):
-        return f"the disk that holds {path} is full; free some space and try again"
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         missing = error.filename if error.filename not in (None, str(path)) else path.parent
         return f"{path} cannot be reached: there is no folder {missing}; make it first"
@@ -520,11 +604,15 @@ def _describe_error(error: Exception) -> str:
     return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
-def _is_full(error: Exception) -> bool:
+def _find_trouble(error: Exception) -> StorageTrouble | None:
+    """Return whether an error means that the disk is full, or that another process holds a lock."""
+    if isinstance(error, apsw.BusyError | apsw.LockedError):
+        return "locked"
     if isinstance(error, OSError):
-        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+        return "disk full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
     # Even to read takes a few pages beside the database, and SQLite calls it a fault when there is no room for them.
-    return vars(error).get("extendedresult") == apsw.SQLITE_IOERR_SHMSIZE
+    is_full = isinstance(error, apsw.FullError) or vars(error).get("extendedresult") == apsw.SQLITE_IOERR_SHMSIZE
+    return "disk full" if is_full else None
 
 
 def load_migrations() -> list[tuple[int, str]]:

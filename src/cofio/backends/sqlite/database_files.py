@@ -20,6 +20,7 @@ Access = Literal["write", "read", "immutable"]
 """How a database is opened: immutable, when no file can be made beside it and no other process has it open."""
 
 GONE = "The memory was deleted, moved or replaced while it was open: start the program that serves it again"
+FULL = "The disk is full: the memory can be searched and read, and nothing can be added until space is freed"
 READ_ONLY = "The memory is read-only here: it can be searched and read, not changed"
 
 

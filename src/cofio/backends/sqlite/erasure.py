@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...system.disk import measure_free
 from ...values.errors import Unavailable
 from .database import Database, fetch, translate_errors
 from .upkeep_lock import UpkeepLock
@@ -139,9 +140,7 @@ class Erasure:
         Writers wait meanwhile.
         """
         size = self._database.path.stat().st_size
-        import shutil  # not free, and few processes come here
-
-        has_room = shutil.disk_usage(self._folder).free >= 3 * size  # the log grows by as much, and so may a copy
+        has_room = measure_free(self._folder) >= 3 * size  # the log grows by as much, and so may a copy
         if largest is not None and (size > largest or not has_room):
             return False
         if not has_room:

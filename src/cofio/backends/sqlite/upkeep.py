@@ -17,6 +17,7 @@ from ..upkeep_interface import Erase, Index, Purge, ReportFault, Task, Tidy, Upk
 from .database import Database, fetch, give_rowids, translate_errors
 from .erasure import Erasure
 from .expiry import Expiry
+from .reserve import Reserve
 from .upkeep_lock import UpkeepLock
 from .vector_rows import (
     SqliteCodeBatch,
@@ -39,8 +40,17 @@ TRUNCATE_EVERY = 3.0  # seconds, at least, between two times that the log is emp
 class DerivedWork:
     """All work on a store that nothing a caller is promised depends on."""
 
-    def __init__(self, folder: Path, database: Database, words: WordIndex, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        database: Database,
+        words: WordIndex,
+        clock: Callable[[], datetime],
+        reserve: Reserve | None = None,
+    ) -> None:
+        """Make the `reserve` again whenever there is room for it."""
         self._folder = folder
+        self._reserve = reserve
         self._database = database
         self._words = words
         self._vectors: dict[str, VectorIndex] = {}
@@ -172,6 +182,8 @@ class DerivedWork:
         if time.monotonic() - self._truncated >= TRUNCATE_EVERY and self._database.truncate_log():
             self._truncated = time.monotonic()
         self.expiry.keep_time()
+        if self._reserve is not None:
+            self._reserve.make()
         if problem and not self._log_is_stuck:
             import logging  # not free, and few processes come here
 

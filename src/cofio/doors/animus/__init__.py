@@ -65,7 +65,7 @@ def start(*, manifest: bool = False, error_codes: str | None = None, store: str 
 
 
 def _report_misuse(sentence: str) -> int:
-    from ..display import neutralise_line
+    from ...text.display import neutralise_line
 
     sys.stderr.write(f"animus-memory-cofio: {neutralise_line(sentence)}\n")
     return 2

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ...secrets.policy import admit
+from ...text.display import neutralise_line
 from ...values.errors import CofioError, Invalid, NotFound, Unavailable
 from ...values.records import Draft, Json, Kind, encode_json
-from ..display import neutralise_line
 from ..jsonrpc import INVALID_REQUEST, METHOD_NOT_FOUND, Connection, Id, Lane, Params, RpcError, claim_stdout, shut_down
 from . import owners
 from .owners import Collision, Owner

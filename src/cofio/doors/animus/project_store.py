@@ -52,11 +52,8 @@ class ProjectStore:
         if not self._root.is_dir():
             raise Unavailable(f"the project root {self._root} is not a folder")
         from ...engine.engine import Engine
-        from ..search_file import note_searches
 
-        engine = Engine.open(address, settings=load_settings(address), clock=self._clock)
-        note_searches(address.home, "animus", engine)
-        return engine
+        return Engine.open(address, settings=load_settings(address), clock=self._clock)
 
     def close(self) -> None:
         """Close the memory; where many short processes wrote and none stayed to index it, index it first."""

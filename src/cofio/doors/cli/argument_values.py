@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime, tzinfo
 
+    from ...http.origins import Origin
     from ...values.query import Filter, Operator, Value
     from ...values.records import Importance, Json, Kind, Scope
-    from ..web.origins import Origin
 
 T = TypeVar("T")
 
@@ -104,7 +104,7 @@ def parse_workers(text: str) -> int:
     from ...config.settings import MAX_WORKERS  # not before it is needed: it loads much, and `cofio --help` needs none
 
     if not (text.isascii() and text.isdigit() and len(text) < 4 and int(text) <= MAX_WORKERS):
-        raise Invalid("workers", f"{text!r} is not a number from 1 to {MAX_WORKERS}, or 0 for one process")
+        raise Invalid("workers", f"{text!r} is not a number from 1 to {MAX_WORKERS}")
     return int(text)
 
 
@@ -131,7 +131,7 @@ def parse_share(text: str) -> float:
 @_report_as_misuse
 def parse_origin(text: str) -> Origin:
     """The origin of a site's pages."""
-    from ..web.origins import Origin
+    from ...http.origins import Origin
 
     return Origin.parse(text)
 

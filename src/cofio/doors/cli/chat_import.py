@@ -48,7 +48,7 @@ def import_chats(args: Namespace) -> int:
             raise Invalid(chats.name, f"holds no messages that can be taken in{_render_left_out(chats)}")
         with open_memory(args, make=True) as engine, use_vault(engine, address.home, settings) as vault:
             project = Project(app=args.app, name=args.project)
-            conversations = Conversations(engine, zone=settings.zone, mirror=vault)
+            conversations = Conversations(engine, mirror=vault, uses_model=False)
             intake = _Intake(engine, conversations, project, whole=not args.no_flush)
             try:
                 with Bar("importing", expect=total) as bar:

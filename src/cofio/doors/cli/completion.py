@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import argcomplete
 from argcomplete.shell_integration import shellcode
 
+from ...text.display import neutralise_line
 from ...values.errors import CofioError
 from ...values.records import Importance, Kind
 from ...values.scopes import MCP
-from ..display import neutralise_line
 
 if TYPE_CHECKING:
     from ...engine.engine import Engine
@@ -136,7 +136,7 @@ def _offer(values: Iterable[str]) -> Completer:
 
 def _list_tokens(prefix: str, parsed_args: argparse.Namespace, **_: object) -> Candidates:
     from ...engine.opening import resolve_store
-    from ..web.tokens import open_tokens
+    from ...http.tokens import open_tokens
 
     if parsed_args.verb != "rm":
         return {}

@@ -39,7 +39,7 @@ MEANINGS = {
     "background": "Index and embed in a background thread.",
     "host": "Where `cofio serve` listens; an address that others can reach needs a token.",
     "port": "The port of `cofio serve`; 0 takes a free one.",
-    "workers": "How many processes of `cofio serve` take requests, up to 8; 0: a single one; unset, one for each core.",
+    "workers": "Processes of `cofio serve` that take requests, up to 8; 1: a single process; unset, one for each core.",
     "allow_secrets": "Keep what looks like a key, a token or a password, rather than refuse or mask it.",
     "timezone": 'The zone of the times that REST shows and of days, as "Europe/Oslo".',
     "docs": "Show the REST API at /docs, /redoc and /openapi.json; unset, only where others cannot reach it.",

@@ -28,7 +28,7 @@ def run_demo(args: Namespace) -> int:
 def _fill(args: Namespace) -> int:
     address, settings = load_settings(args)
     with open_memory(args, make=True) as engine, use_vault(engine, address.home, settings) as vault:
-        example = ExampleMemory(Conversations(engine, zone=settings.zone, mirror=vault))
+        example = ExampleMemory(Conversations(engine, mirror=vault, uses_model=False))
         is_ours = example.load()
         records = len(example.list_records())
         where = ", ".join(map(render_scope, SCOPES))
@@ -48,12 +48,11 @@ def _fill(args: Namespace) -> int:
 
 
 def _remove(args: Namespace) -> int:
-    _, settings = load_settings(args)
     with open_memory(args) as engine:
         if not ExampleMemory(Conversations(engine)).is_here:
             raise Unavailable(ABSENT)
         with vault_commands.follow_vault(args, engine) as vault:
-            removal = ExampleMemory(Conversations(engine, zone=settings.zone, mirror=vault)).remove()
+            removal = ExampleMemory(Conversations(engine, mirror=vault)).remove()
         removed, left = removal.removed, removal.left
         choose_output(as_json=args.json).print_done(
             f"took the demo away: {render_record_count(removed)}", removed=removed, left=left

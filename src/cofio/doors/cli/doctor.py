@@ -7,15 +7,14 @@ from argparse import Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...engine.jobs import JOB_KINDS, list_jobs, measure_queue, read_job
 from ...engine.opening import exists
+from ...http.tokens import Tokens
+from ...text.display import render_size
 from ...values.errors import Unavailable
-from ...values.query import MAX_LIST, AllOf, Where
-from ...values.records import Kind
-from ...values.scopes import CONVERSATIONS
+from ...values.query import MAX_LIST
 from ...values.stats import Stats
-from ..display import render_size
 from ..store_checks import find_faults_around, find_vault_faults
-from ..web.tokens import Tokens
 from .context import count_waiting, load_settings, open_memory
 from .terminal import Bar, Checkup, choose_output, render_count, render_record_count
 from .visibility import count_internal
@@ -124,6 +123,7 @@ def check_memory(args: Namespace) -> int:
             numbers, internal, server = engine.stats(), count_internal(engine), engine.examine()
             if settings.llm_base_url:
                 facts["llm"] = _describe_llm(engine, settings)
+            facts["jobs"] = _describe_jobs(engine)
         facts["records"] = _describe_records(numbers, internal)
         facts["database"] = render_size(numbers.bytes_database)
         waits = f"{render_record_count(numbers.waiting_for_vectors)} waiting for a vector"
@@ -174,15 +174,24 @@ def _describe_remains(engine: Engine, address: StoreAddress) -> str:
 
 
 def _describe_llm(engine: Engine, settings: Settings) -> str:
-    """How the model that betters conversations is getting on: what waits for it, and why."""
-
-    waits = AllOf(Where("data.task", "=", "refine"), Where("data.status", "in", ("queued", "running", "waiting")))
-    jobs = engine.list(CONVERSATIONS, kinds=(Kind.LEDGER,), filter=waits, limit=MAX_LIST)
+    """Say what waits for the model that refines conversations, and why."""
+    jobs = list_jobs(engine, "refine", limit=MAX_LIST)
     if not jobs:
         return f"{settings.llm_model}, nothing waits for it"
-    reasons = [job.data["error"] for job in jobs if isinstance(job.data, dict) and job.data.get("error")]
+    reasons = [str(read_job(job)["error"]) for job in jobs if read_job(job).get("error")]
     why = f": {reasons[0]}" if reasons else ""
-    return f"{settings.llm_model}, {len(jobs):,} stretches of conversation wait for it{why}"
+    waiting = "1 stretch of conversation waits" if len(jobs) == 1 else f"{len(jobs):,} stretches of conversation wait"
+    return f"{settings.llm_model}, {waiting} for it{why}"
+
+
+def _describe_jobs(engine: Engine) -> str:
+    """Say how many background jobs are not finished, and since when the oldest waits."""
+    depths = {kind: measure_queue(engine, kind) for kind in JOB_KINDS}
+    waiting = [f"{depth.jobs:,} {kind}" for kind, depth in depths.items() if depth.jobs]
+    if not waiting:
+        return "none waits"
+    oldest = min(depth.oldest for depth in depths.values() if depth.oldest is not None)
+    return f"{', '.join(waiting)}; the oldest since {oldest:%Y-%m-%d %H:%M} UTC"
 
 
 def manage_model(args: Namespace) -> int:

@@ -16,9 +16,9 @@ from ...config.installation import join_words, start_command
 from ...engine.engine import Engine
 from ...engine.opening import check_absence, exists, load_settings
 from ...system.disk import remove_unused
+from ...text.display import render_size
 from ...values.errors import CofioError, Invalid, Unavailable
 from ...values.records import Json
-from ..display import render_size
 from ..hooks.hook_log import HookRun, read_runs
 from ..hooks.hook_process import OFF, PATIENCE
 from ..hooks.hook_store import VARIABLE, choose_hook_store, find_hook_store

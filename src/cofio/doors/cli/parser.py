@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ...config.suggestions import refuse, suggest
-from ..display import neutralise_line
+from ...text.display import neutralise_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

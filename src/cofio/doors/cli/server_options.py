@@ -67,7 +67,7 @@ def _add_serve(commands: Commands) -> None:
     serve.add_argument("--port", type=parse_port, help="the port to listen on; 0 takes a free one (default: 8427)")
     serve.add_argument(
         "--workers", type=parse_workers, metavar="N",
-        help="how many processes take requests, up to 8 (default: one for each core); 0: a single one does everything",
+        help="how many processes take requests, up to 8 (default: one for each core); 1: a single one does everything",
     )  # fmt: skip
     serve.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME",

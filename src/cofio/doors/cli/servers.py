@@ -7,18 +7,13 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
 
 from ...config.address import StoreAddress
 from ...config.settings import Settings
 from ...engine.opening import load_settings, open_shared_values, resolve_store
 from ...values.errors import Unavailable
-
-if TYPE_CHECKING:
-    from ..web.options import ServerOptions
 
 PACKAGES = ("uvicorn", "mcp", "starlette", "httptools", "prometheus_client", "python_multipart", "watchfiles")
 """What serving needs besides what a bare install brings."""
@@ -45,12 +40,12 @@ def serve_mcp(args: Namespace) -> int:
 def serve_http(args: Namespace) -> int:
     """Serve every HTTP door until stopped."""
     _check_extra()
-    from ..web import supervisor  # which loads nothing of what the processes load that it starts
-    from ..web.options import ServerOptions
+    from ...server.options import ServerOptions
+    from ...server.parent import choose_workers, run_server  # which load nothing of what the processes load
 
     address = resolve_store(args.store)
     settings = load_settings(address)
-    workers = supervisor.choose_workers(settings.workers if args.workers is None else args.workers)
+    workers = choose_workers(settings.workers if args.workers is None else args.workers)
     options = ServerOptions(
         address=address,
         settings=replace(settings, allow_secrets=args.allow_secrets or settings.allow_secrets),
@@ -65,23 +60,12 @@ def serve_http(args: Namespace) -> int:
 
             agree(shared, options.settings)
     try:
-        code = _run_server(options, workers, lambda url: _announce(args, address, url))
+        code = run_server(options, workers, ready=lambda url: _announce(args, address, url))
     except KeyboardInterrupt:  # as uvicorn ends after Ctrl-C, once all is closed
         _say_goodbye()
         raise
     _say_goodbye()
     return code
-
-
-def _run_server(options: ServerOptions, workers: int, ready: Callable[[str], None]) -> int:
-    """Serve with as many workers, or with 0 in this process."""
-    if workers:
-        from ..web import supervisor
-
-        return supervisor.run(options, workers, ready=ready)
-    from ..web import server
-
-    return server.run(options, ready=ready)
 
 
 def _check_extra() -> None:

@@ -15,10 +15,10 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from ...text import jsonl
+from ...text.display import escape_json, neutralise, neutralise_line
 from ...text.tokenizer import find_snippet, split_words
 from ...values.query import Hit, Page, Why
 from ...values.records import Json, Kind, Record, Scope
-from ..display import escape_json, neutralise, neutralise_line
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -6,8 +6,8 @@ from argparse import Namespace
 
 from ...config.address import StoreAddress
 from ...engine.opening import resolve_store
+from ...http.tokens import FILE, Access, Tokens, open_tokens
 from ...values.errors import Conflict, NotFound
-from ..web.tokens import FILE, Access, Tokens, open_tokens
 from .parser import report_misuse
 from .terminal import choose_output, note
 

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ...engine.opening import exists
+from ...text.display import render_size
 from ...values.records import Json
-from ..display import render_size
 from .argument_values import resolve_date
 from .context import FEW, count_waiting, load_settings, open_memory, settle
 from .terminal import Bar, choose_output, make_printable, note, print_json, render_count
@@ -139,7 +139,7 @@ def _import(args: Namespace) -> int:
         return 0
     total = _Totals()
     with open_memory(args, make=True) as engine, use_vault(engine, address.home, settings) as vault:
-        capture = Capture(engine, mirror=vault)
+        capture = Capture(engine, mirror=vault, uses_model=False)
         try:
             with _measure(transcripts, "importing") as step:
                 for transcript in transcripts:

@@ -54,7 +54,7 @@ def _open_vault(args: Namespace, *, make: bool = False) -> Iterator[tuple[Vault,
         if vault is None:
             raise Unavailable("the vault is turned off: `vault = true` in cofio.toml, or COFIO_VAULT=on, turns it on")
         try:
-            yield vault, Conversations(engine, zone=settings.zone, mirror=vault)
+            yield vault, Conversations(engine, mirror=vault)
         except JournalError as error:
             raise Unavailable(f"the vault in {vault.folder} cannot be used: {error}") from error
 
@@ -160,7 +160,7 @@ def import_everos(args: Namespace) -> int:
         own = vault if vault is not None and path.resolve() == vault.folder.resolve() else None
         # What the own vault holds need not be written there.
         mirror = None if own is not None and own.detachment else vault
-        conversations = Conversations(engine, zone=settings.zone, mirror=mirror)
+        conversations = Conversations(engine, mirror=mirror)
         try:
             with Bar("taking over") as bar:
                 result = take(conversations, path, zone=settings.zone, progress=bar)
@@ -168,7 +168,7 @@ def import_everos(args: Namespace) -> int:
             note("stopped; what is in stays, and the same import again does the rest")
             raise
         if own is not None and not result.refused:
-            _attach(args, own, Conversations(engine, zone=settings.zone, mirror=own))
+            _attach(args, own, Conversations(engine, mirror=own))
         for what, why in result.changed:
             note(f"{what}: {why}")
         for what, why in result.refused:

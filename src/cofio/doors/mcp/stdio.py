@@ -8,15 +8,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...config.address import StoreAddress
 from ...config.settings import Settings
+from ...text.display import neutralise_line
 from ...values.errors import CofioError
 from ...values.records import Json
-from ..display import neutralise_line
 from ..jsonrpc import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -33,9 +30,6 @@ from ..jsonrpc import (
 from ..lazy_memory import Memory
 from .surface import CAPABILITIES, INFO, INSTRUCTIONS, STATELESS, Surface, describe_error
 from .tools import TOOLS
-
-if TYPE_CHECKING:
-    from ...engine.engine import Engine
 
 HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 BATCHES = "2025-03-26"  # the one revision that knows arrays of messages
@@ -174,21 +168,12 @@ def run(address: StoreAddress, settings: Settings, *, allow_secrets: bool) -> in
     if sys.stdin.isatty():
         _say("this speaks MCP and is started by a client, which `cofio mcp config` tells how; Ctrl-D ends it")
     reads, writes = sys.stdin.buffer, claim_stdout()
-    memory = Memory(
-        address, replace(settings, allow_secrets=allow_secrets), say=_say, on_open=partial(_tell_pages, address.home)
-    )
+    memory = Memory(address, replace(settings, allow_secrets=allow_secrets), say=_say)
     server = Server(memory, allow_secrets=allow_secrets, structured=settings.structured)
     left = Connection(server, reads, writes).run()
     if left:
         _say(f"the client has gone, and {left} of its calls with it")
     return shut_down(writes, memory.close, left)
-
-
-def _tell_pages(home: Path, engine: Engine) -> None:
-    """Have a page that a server on this memory shows tell of the searches that are made here."""
-    from ..search_file import note_searches
-
-    note_searches(home, "mcp", engine)
 
 
 def _say(line: str) -> None:

@@ -13,14 +13,13 @@ from starlette.routing import Route
 from ...engine.engine import Engine
 from ...files.commands import Result, dispatch
 from ...files.tree import home
+from ...http.admission import CallQueue, IsGone, ServerLoad, get_client, get_gone_check
+from ...http.bodies import BodyTooLong, read_body
+from ...http.errors import RequestError, describe_failure
+from ...http.json_limits import BadJson, JsonLimits, TooComplex
+from ...http.tracing import CLIENT_GONE
 from ...values.errors import Invalid, Unavailable
 from ...values.records import Scope
-from ..web.bodies import BodyTooLong, read_body
-from ..web.failures import RequestError, describe_failure
-from ..web.json_limits import BadJson, JsonLimits, TooComplex
-from ..web.overload import ServerLoad
-from ..web.tracing import CLIENT_GONE
-from ..web.workers import IsGone, Workers, get_gone_check
 
 PATH = "/api/v1/memory-tool"
 MAX_BODY = 16_777_216  # bytes; the longest file that can be kept is shorter, also with every character escaped
@@ -42,15 +41,17 @@ class _Door:
 
     def __init__(self, engine: Callable[[], Engine], load: ServerLoad) -> None:
         self._engine = engine
-        self._workers = Workers(THREADS, "cofio-memory-tool", load.find_door("memory_tool"))
+        self._queue = CallQueue(THREADS, "cofio-memory-tool", load.find_door("memory_tool"))
 
     async def answer(self, request: Request) -> JSONResponse:
         """The result of the command in the body; 400 when there is none in it."""
         try:
-            self._workers.check_room()  # before a body is read that would be of no use
+            self._queue.check_room(get_client(request.scope))  # before a body is read that would be of no use
             scope = home(_parse_owner(request.scope["query_string"]))
             body = await read_body(request.scope, request.receive, MAX_BODY)
-            return await self._workers.run(partial(self._reply, scope, body, get_gone_check(request.scope)))
+            return await self._queue.run(
+                partial(self._reply, scope, body, get_gone_check(request.scope)), client=get_client(request.scope)
+            )
         except BodyTooLong as error:
             return _render_error(f"The body is longer than {MAX_BODY:,} bytes", error.status)
         except RequestError as error:

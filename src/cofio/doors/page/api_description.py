@@ -7,7 +7,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, get_type_hints
 
 from .routes import JSON
-from .view_types import Parameter, Stream, View
+from .view_types import View
 
 _FAILURES = {
     "401": "A token is needed.",
@@ -20,39 +20,29 @@ _FAILURES = {
 
 
 def describe_paths() -> dict[str, Any]:
-    """The addresses of all views and streams, for the `paths` of an OpenAPI document."""
-    from .view_table import STREAMS, VIEWS
+    """The addresses of all views, for the `paths` of an OpenAPI document."""
+    from .view_table import VIEWS
 
-    views = {f"{JSON}{view.name}": {"get": _describe_view(view)} for view in VIEWS}
-    return views | {f"{JSON}{stream.name}": {"get": _describe_stream(stream)} for stream in STREAMS}
+    return {f"{JSON}{view.name}": {"get": _describe_view(view)} for view in VIEWS}
 
 
 def _describe_view(view: View) -> dict[str, Any]:
     content = {"application/json": {"schema": {**_describe_model(view.build), **view.schema}}}
-    return _describe(view.name, view.summary, view.parameters, content)
-
-
-def _describe_stream(stream: Stream) -> dict[str, Any]:
-    content = {"text/event-stream": {"schema": {"type": "string"}}}
-    return _describe(stream.name.replace("/", "_"), stream.summary, stream.parameters, content)
-
-
-def _describe(name: str, summary: str, parameters: tuple[Parameter, ...], content: dict[str, Any]) -> dict[str, Any]:
     failure = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorEnvelope"}}}
     operation: dict[str, Any] = {
-        "operationId": f"page_{name}", "tags": ["page"], "summary": summary,
+        "operationId": f"page_{view.name}", "tags": ["page"], "summary": view.summary,
         "responses": {
             "200": {"description": "What the page of this name shows.", "content": content},
             **{status: {"description": text, "content": failure} for status, text in _FAILURES.items()},
         },
     }  # fmt: skip
-    if parameters:
+    if view.parameters:
         operation["parameters"] = [
             {
                 "name": each.name, "in": "query", "required": each.required, "description": each.description,
                 "schema": dict(each.schema),
             }
-            for each in parameters
+            for each in view.parameters
         ]  # fmt: skip
     return operation
 

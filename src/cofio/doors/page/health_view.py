@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Final
 
 from ...engine.engine import Engine
+from ...http.errors import RequestError
+from ...http.metrics import BUCKETS, Metrics, PathDurations
+from ...http.tokens import Tokens
 from ...llm.budget import Budget
 from ...values.errors import Unavailable
 from ...values.records import Json, Kind, Scope
 from ...values.scopes import MODEL_USAGE
 from ...values.stats import Stats
 from ..store_checks import find_faults_around, find_vault_faults, read_backup
-from ..web.failures import RequestError
-from ..web.metrics import BUCKETS, Metrics, PathDurations
-from ..web.tokens import Tokens
 from .days_view import count_days, make_selection
 from .list_entries import VISIBLE
 from .plots import Column, Plot, PlotText, draw_bar, draw_columns
@@ -29,8 +29,7 @@ DAYS, MOST_DAYS = 30, 366
 SPEND_DAYS = 30
 MOST_PATHS = 20
 MOST_FAULTS = 5  # that are told after a check
-STREAMS: Final = (("GET", "/api/page/{name}/{stream}"), ("GET", "/mcp"))
-"""The requests that may stand open for long: how long they took says nothing."""
+STREAM: Final = ("GET", "/mcp")  # stands open for long: how long it took says nothing
 _check_lock = threading.Lock()
 
 
@@ -222,7 +221,7 @@ def make_latencies(durations: Sequence[PathDurations]) -> tuple[Latency, ...]:
             mean=1000 * each.seconds / max(1, sum(each.buckets)),
         )
         for each in durations
-        if sum(each.buckets) and (each.method, each.path) not in STREAMS
+        if sum(each.buckets) and (each.method, each.path) != STREAM
     ]  # fmt: skip
     return tuple(sorted(found, key=lambda each: -each.count)[:MOST_PATHS])
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from ..display import neutralise_line
+from ...text.display import neutralise_line
 
 WIDTH, HEIGHT = 1000, 100
 GAP = 0.18  # of a column's width, between it and the next

@@ -14,9 +14,9 @@ from urllib.parse import urlencode
 from markupsafe import Markup, escape
 
 from ... import __version__
+from ...text.display import neutralise, neutralise_line
 from ...text.tokenizer import split_words
 from ...values.records import Scope
-from ..display import neutralise, neutralise_line
 from .asset_files import find_address
 from .view_types import make_link
 

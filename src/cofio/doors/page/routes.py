@@ -8,8 +8,7 @@ alone, and reads a bounded number of records. The JSON, the navigation and the O
 
 A form posts to `/page/ACTION` (`ACTIONS` in the same table). It has the field `form_token` with the value
 `{{ form_token_value }}`, and its function is called only for a form from this server's own page, by somebody who may
-change something. Scripts send the same form by `fetch` with `Accept: application/json`. What does not end by itself, as
-server-sent events, is a `Stream`.
+change something. Scripts send the same form by `fetch` with `Accept: application/json`.
 
 This module is imported with the server; Jinja2 and the views are when a page is first asked for.
 """
@@ -29,19 +28,18 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
+from ...http.admission import CallQueue, ServerLoad, get_gone_check
+from ...http.bodies import BodyTooLong, check_length, read_pieces
+from ...http.errors import FaultLog, RequestError, describe_failure, get_request_id, render_failure
+from ...http.tokens import Tokens
 from ...text.jsonl import dump_line
 from ...values.errors import Invalid
-from ..web.bodies import BodyTooLong, check_length
-from ..web.failures import FaultLog, RequestError, describe_failure, get_request_id, render_failure
-from ..web.overload import ServerLoad
-from ..web.tokens import Tokens
-from ..web.workers import Workers, get_gone_check
 from . import session_cookie
 from .asset_files import PREFIX as ASSETS
 from .asset_files import load_by_address
-from .view_types import Action, Outcome, PageServer, Parameters, Stream, View, ViewRequest
+from .view_types import Action, Outcome, PageServer, Parameters, View, ViewRequest
 from .viewer import Viewer
 
 PAGES, JSON = "/page/", "/api/page/"
@@ -54,7 +52,7 @@ _faults = FaultLog(logging.getLogger("cofio.page"))
 
 
 def is_page(path: str) -> bool:
-    """Whether a path belongs to the page, which holds tokens to their limits and takes them from a cookie, too."""
+    """Whether a path belongs to the page, which holds tokens to their limits and takes its own sessions, too."""
     return path == "/" or path.startswith((PAGES, JSON))
 
 
@@ -82,8 +80,7 @@ class Door:
         self._server = server
         self._tokens = tokens
         self._zone = server.settings.zone
-        self._workers = Workers(THREADS, "cofio-page", (load or ServerLoad()).find_door("page"))
-        self._streams: dict[str, ASGIApp] = {}
+        self._queue = CallQueue(THREADS, "cofio-page", (load or ServerLoad()).find_door("page"))
 
     def make_routes(self) -> list[Route]:
         """The addresses, but for `/`, which other clients than browsers ask for, too."""
@@ -94,7 +91,6 @@ class Door:
             Route(f"{PAGES}{{name}}", _Handler(self._answer_view), methods=["GET"]),
             Route(f"{PAGES}{{name}}/{{action}}", _Handler(self._answer_action), methods=["POST"]),
             Route(f"{JSON}{{name}}", _Handler(self._answer_view), methods=["GET"]),
-            Route(f"{JSON}{{name}}/{{stream}}", _Handler(self._answer_stream), methods=["GET"]),
         ]
 
     async def answer_home(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -112,7 +108,7 @@ class Door:
     async def _render_beside(self, scope: Scope, work: Callable[[], Response]) -> Response:
         """Render beside the event loop, as whatever takes time is done."""
         try:
-            return await self._workers.run(work)
+            return await self._queue.run(work)
         except RequestError as error:  # there is more to do than can be done soon, so this is not rendered either
             return _render_plainly(error)
 
@@ -121,7 +117,7 @@ class Door:
 
     async def _answer_action(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            self._workers.check_room()
+            self._queue.check_room()
             fields = await _read_form(scope, receive)
             session_cookie.check_form(scope, (fields.get(session_cookie.FORM_FIELD) or ("",))[0])
         except RequestError as error:
@@ -130,27 +126,11 @@ class Door:
             return
         await self._run(scope, receive, send, partial(self._run_action, scope, fields), reads=False)
 
-    async def _answer_stream(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            streams = await self._workers.run(_load_streams)
-        except RequestError as error:
-            await render_failure(scope, error, self._zone)(scope, receive, send)
-            return
-        name = f"{scope['path_params']['name']}/{scope['path_params']['stream']}"
-        stream = next((each for each in streams if each.name == name), None)
-        if stream is None:
-            await render_failure(scope, RequestError(404, "Not Found"), self._zone)(scope, receive, send)
-            return
-        if name not in self._streams:
-            self._streams[name] = stream.make(self._server)
-        viewer = Viewer.of(scope["state"].get("token"))
-        await self._streams[name]({**scope, "state": {**scope["state"], "viewer": viewer}}, receive, send)
-
     async def _run(
         self, scope: Scope, receive: Receive, send: Send, work: Callable[[], Response], *, reads: bool = True
     ) -> None:
         try:
-            response = await self._workers.run(
+            response = await self._queue.run(
                 partial(self._reply, scope, work), get_gone_check(scope) if reads else None
             )
         except ClientDisconnect:
@@ -213,8 +193,8 @@ class Door:
         query = scope["query_string"].decode("latin-1")
         shared = {
             "navigation": [each for each in VIEWS if each.in_navigation], "viewer": viewer,
-            "is_signed_in": bool(cookies.token) and viewer.token is not None, "path": scope["path"],
-            "form_token_value": session_cookie.make_form_token(form_key, cookies.token),
+            "is_signed_in": bool(cookies.session) and viewer.token is not None, "path": scope["path"],
+            "form_token_value": session_cookie.make_form_token(form_key, cookies.session),
             "notice": _find_notice(scope, cookies.form_key), "current": "",
             "here": scope["path"] + (f"?{query}" if query else ""), "query_string": query,
         }  # fmt: skip
@@ -255,23 +235,26 @@ class Door:
             return await self._render_beside(scope, partial(self._render_sign_in, scope, problem="", status=200))
         try:
             fields = await _read_form(scope, request.receive)
-            session_cookie.check_form(scope, (fields.get(session_cookie.FORM_FIELD) or ("",))[0])
+            session_cookie.check_form(scope, (fields.get(session_cookie.FORM_FIELD) or ("",))[0], signs_in=True)
             text = (fields.get("token") or ("",))[0].strip()
-            found = await self._workers.run(partial(self._tokens.find, text))
+            found = await self._queue.run(partial(self._tokens.find, text))
         except RequestError as error:
             return await self._render_beside(scope, partial(self._render_failure, scope, error))
         if found is None:
             problem = "This token is not known here, or has been ended."
             return await self._render_beside(scope, partial(self._render_sign_in, scope, problem=problem))
         response = RedirectResponse(_clean_target((fields.get("next") or ("",))[0]), 303)
-        session_cookie.sign_in(response, scope, text)
+        session_cookie.sign_in(response, scope, session_cookie.make_session(found, datetime.now(UTC)))
         return response
 
     def _render_sign_in(self, scope: Scope, *, problem: str, status: int = 401) -> Response:
         query = scope["query_string"].decode("latin-1")
         path = "/" if scope["path"] in (SIGN_IN, SIGN_OUT) else scope["path"]
         target = path + (f"?{query}" if query and scope["method"] == "GET" and path != "/page/signin" else "")
-        context = {"problem": problem, "target": target if scope["method"] == "GET" else "/"}
+        context = {
+            "problem": problem, "target": target if scope["method"] == "GET" else "/",
+            "is_from_elsewhere": Headers(scope=scope).get("sec-fetch-site") == "cross-site",
+        }  # fmt: skip
         return self._render_page(scope, "signin.html", context, Viewer(), status)
 
     async def _serve_sign_out(self, request: Request) -> Response:
@@ -293,12 +276,6 @@ class _Handler:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._answer(scope, receive, send)
-
-
-def _load_streams() -> tuple[Stream, ...]:
-    from .view_table import STREAMS
-
-    return STREAMS
 
 
 def _render_plainly(error: RequestError) -> Response:
@@ -383,15 +360,10 @@ async def _read_form(scope: Scope, receive: Receive) -> dict[str, tuple[str, ...
         raise RequestError(415, "expected a form: application/x-www-form-urlencoded")
     check_length(headers, MAX_FORM)
     body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        body += message.get("body", b"")
+    async for piece in read_pieces(scope, receive):
+        body += piece
         if len(body) > MAX_FORM:
             raise BodyTooLong(MAX_FORM)
-        if not message.get("more_body"):
-            break
     try:
         return _parse_fields(bytes(body))
     except Invalid as error:

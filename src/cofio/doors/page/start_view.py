@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from ...http.errors import RequestError
 from ...importers import agent_memory_store, everos
 from ...values.errors import Unavailable
 from ..example_memory import ExampleMemory
-from ..web.failures import RequestError
 from .list_entries import VISIBLE, hide_internal, name_door
 from .view_types import Action, Outcome, View, ViewRequest
 

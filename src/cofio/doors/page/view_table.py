@@ -1,4 +1,4 @@
-"""The views, actions and streams of the page: a new one is one line here.
+"""The views and actions of the page: a new one is one line here.
 
 Imported when the page is first asked for, and with it all that the views need.
 """
@@ -16,7 +16,7 @@ from . import (
     start_view,
     threads_view,
 )
-from .view_types import Action, Stream, View
+from .view_types import Action, View
 
 VIEWS: tuple[View, ...] = (
     search_view.VIEW,
@@ -37,5 +37,3 @@ ACTIONS: tuple[Action, ...] = (
     *health_view.ACTIONS,
     *start_view.ACTIONS,
 )
-
-STREAMS: tuple[Stream, ...] = activity_view.STREAMS

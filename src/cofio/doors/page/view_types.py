@@ -8,18 +8,13 @@ from datetime import UTC, datetime
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
-from starlette.types import ASGIApp
-
 from ...config.address import StoreAddress
 from ...config.settings import Settings
 from ...conversations.conversations import Conversations
 from ...engine.engine import Engine
+from ...http.metrics import Metrics
 from ...values.errors import Invalid
 from ...values.records import Scope
-from ..web.membership import Membership
-from ..web.metrics import Metrics
-from ..web.open_streams import OpenStreams
-from ..web.search_log import SearchLog
 from .viewer import Viewer
 
 Parameters: TypeAlias = Mapping[str, tuple[str, ...]]
@@ -37,12 +32,6 @@ class PageServer:
     settings: Settings
     conversations: Conversations | None = None
     metrics: Metrics | None = None
-    member: Membership | None = None
-    """The part of this process in a server of several; None where it is the only one."""
-    searches: SearchLog | None = None
-    """The searches that are noted while a page shows them."""
-    streams: OpenStreams | None = None
-    """What ends a stream when the server stops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,17 +152,6 @@ class Action:
     run: Callable[[ViewRequest], Outcome | Rejection]
     """Makes the change; `parameters` are the fields of the form. It may raise any of the five errors."""
     summary: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stream:
-    """An answer that does not end by itself, at `/api/page/NAME`, as `activity/stream`."""
-
-    name: str
-    make: Callable[[PageServer], ASGIApp]
-    """Makes the application that answers; `scope["state"]["viewer"]` is who asks."""
-    summary: str
-    parameters: tuple[Parameter, ...] = ()
 
 
 def make_link(name: str, **parameters: object) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ...http.errors import RequestError
+from ...http.tokens import Token
 from ...values.errors import NotFound
 from ...values.records import Record, Scope
 from ...values.scopes import CONVERSATIONS
-from ..web.failures import RequestError
-from ..web.tokens import Token
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

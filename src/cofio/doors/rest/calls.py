@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel
 from starlette.types import Receive, Scope
 
-from ..web.bodies import BodyTooLong, read_body
-from ..web.failures import RequestError
-from ..web.json_limits import BadJson, JsonLimits, TooComplex
+from ...http.bodies import BodyTooLong, read_body
+from ...http.errors import RequestError
+from ...http.json_limits import BadJson, JsonLimits, TooComplex
 from .examples import Example
 from .operations import Operations
 from .replies import Caller, Reply
@@ -29,8 +29,27 @@ NO_BODY = (
     " (with curl: -H 'Content-Type: application/json' -d '{...}')"
 )
 
-Parse = Callable[[], object]
-"""Gives the fields of a request; it may take its time, so it is called beside the event loop."""
+
+class Parse(Protocol):
+    """Gives the fields of a request. For a large one that takes its time, so it is called beside the event loop."""
+
+    size: int
+    """Bytes to parse."""
+
+    def __call__(self) -> object: ...
+
+
+class Fields:
+    """The fields of a request."""
+
+    def __init__(self, parse: Callable[[], object], size: int = 0) -> None:
+        self._parse = parse
+        self.size = size
+
+    def __call__(self) -> object:
+        return self._parse()
+
+
 Reader = Callable[[Scope, Receive, Path | None], Awaitable[Parse]]
 """Takes in a request; what is large may wait in a folder, if there is one. Both may raise RequestError."""
 
@@ -42,17 +61,17 @@ async def read_json(scope: Scope, receive: Receive, folder: Path | None) -> Pars
     except BodyTooLong as error:
         raise RequestError(413, f"{error}; send less at once", code="PAYLOAD_TOO_LARGE") from error
     fields = get_path_fields(scope)
-    return partial(parse_json, body, fields) if fields else partial(parse_json, body)
+    return Fields(partial(parse_json, body, fields), len(body))
 
 
 async def read_query(scope: Scope, receive: Receive, folder: Path | None) -> Parse:
     """Take in what stands in the address: the query string, and the parts of the path that have a name."""
-    return partial(_parse_query, scope)
+    return Fields(partial(_parse_query, scope))
 
 
 async def read_nothing(scope: Scope, receive: Receive, folder: Path | None) -> Parse:
     """Pass over whatever was sent."""
-    return dict
+    return Fields(dict)
 
 
 def get_path_fields(scope: Scope) -> dict[str, Any]:

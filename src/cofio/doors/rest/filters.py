@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta, tzinfo
 from typing import cast
 
+from ...http.errors import RequestError
 from ...values.query import AllOf, AnyOf, Filter, Operator, Value, Where
 from ...values.times import EPOCH
-from ..web.failures import RequestError
 
 RESERVED = ("owner_id", "owner_type", "app_id", "project_id")
 STRINGS = ("session_id", "parent_type", "parent_id")

@@ -10,12 +10,11 @@ from typing import Any, BinaryIO, cast
 from python_multipart.multipart import parse_options_header
 from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
-from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope
 
 from ...content import MAX_BYTES
-from ..web.bodies import BodyTooLong, check_length
-from ..web.failures import RequestError
+from ...http.bodies import BodyTooLong, check_length, read_pieces
+from ...http.errors import RequestError
 from .calls import Parse, get_path_fields
 
 MAX_FIELDS = 20
@@ -74,7 +73,7 @@ async def read_upload(scope: Scope, receive: Receive, folder: Path | None) -> Pa
         raise RequestError(422, f"the form's Content-Type names no boundary: {_HOW}")
     # Nothing else of the header: a charset that is none, for one, would be believed.
     plain = Headers({"content-type": f'multipart/form-data; boundary="{boundary.decode("ascii")}"'})
-    parser = _Parser(plain, _iterate_body(receive), max_files=1, max_fields=MAX_FIELDS, max_part_size=MAX_FIELD)
+    parser = _Parser(plain, _iterate_body(scope, receive), max_files=1, max_fields=MAX_FIELDS, max_part_size=MAX_FIELD)
     parser.folder = folder
     try:
         check_length(headers, MAX_FORM)
@@ -97,20 +96,14 @@ def _make_too_large() -> RequestError:
     return RequestError(413, sentence, code="PAYLOAD_TOO_LARGE")
 
 
-async def _iterate_body(receive: Receive) -> AsyncGenerator[bytes, None]:
+async def _iterate_body(scope: Scope, receive: Receive) -> AsyncGenerator[bytes, None]:
     length = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        piece = message.get("body", b"")
+    async for piece in read_pieces(scope, receive, keeps=False):
         length += len(piece)
         if length > MAX_FORM:
             raise BodyTooLong(MAX_FORM)
         if piece:
             yield piece
-        if not message.get("more_body"):
-            return
 
 
 class Upload:
@@ -119,6 +112,7 @@ class Upload:
     def __init__(self, form: FormData, path: dict[str, Any]) -> None:
         self._form = form
         self._path = path
+        self.size = MAX_FORM  # it may be as large as that
 
     def __call__(self) -> object:
         """Return the fields; one that is left empty is not given, as forms on pages have it."""

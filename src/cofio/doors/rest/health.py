@@ -1,18 +1,20 @@
-"""What `/health` tells: whether the server is up, what it can do, and how its queue is getting on."""
+"""What `/health` tells: whether the server takes writes, what it can do, and how its queue is getting on."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, tzinfo
 from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from ... import __version__
+from ...conversations.conversations import TASK
+from ...conversations.stretches import REFINE
+from ...conversations.tasks import find_model_trouble
 from ...engine.engine import Engine
-from .job_queue import JobQueue
-from .jobs import QueueState
+from ...engine.jobs import measure_queue
 from .replies import Data
-from .responses import render_time
+
+MAX_QUEUE_SECONDS = 60.0  # that a request may wait before its queue counts as one that stands still
 
 
 class Capabilities(BaseModel):
@@ -71,10 +73,18 @@ class ReplicaHealth(BaseModel):
     reason: str = Field(default="", description="Why no reads go to it.")
 
 
+class StorageHealth(BaseModel):
+    """Whether the store takes writes."""
+
+    status: Literal["ok", "disk full", "locked"] = Field(description="Why it refuses writes, if it does.")
+    reason: str = Field(default="", description="The same in a sentence.")
+
+
 class Health(BaseModel):
     """A server that is up."""
 
     status: Literal["ok"] = Field(description="It is up.")
+    storage: StorageHealth = Field(description="Whether the store takes writes.")
     version: str = Field(description="The version of cofio.")
     capabilities: Capabilities = Field(description="What the server has been given.")
     disabled_features: list[str] = Field(description="What it cannot do without what it has not been given.")
@@ -86,11 +96,15 @@ class Health(BaseModel):
     )
 
 
-def describe_health(engine: Engine, jobs: JobQueue, zone: tzinfo, *, has_model: bool) -> Data:
-    """Describe the server without anything that is remembered, and without what takes time to find out."""
-    meaning, state = engine.expects_vectors, jobs.queue
+def describe_health(engine: Engine, *, has_model: bool, failed: int = 0) -> Data:
+    """Describe the server without anything that is remembered. `failed` is how many jobs have failed."""
+    meaning = engine.expects_vectors
+    trouble = engine.find_trouble()
+    storage = {"status": "ok"} if trouble is None else {"status": trouble.kind, "reason": trouble.reason}
     health: Data = {
+        **({} if trouble is None else {"status": "unavailable", "reason": trouble.reason}),
         "version": __version__,
+        "storage": storage,
         "capabilities": {
             "llm": has_model, "embed": meaning, "rerank": has_model, "multimodal_llm": has_model, "parser": True,
         },
@@ -102,11 +116,12 @@ def describe_health(engine: Engine, jobs: JobQueue, zone: tzinfo, *, has_model: 
             "drain_consecutive_failures": 0, "unrecoverable_total": 0, "optimize_failure_streak": 0,
             "prune_stale_seconds": 0.0, "index_rows": {}, "index_emptied": False,
         },
-        "memorize_queue": _describe_queue(state, zone),
+        "memorize_queue": _describe_queue(engine, failed),
     }  # fmt: skip
     if has_model:
-        model = {"status": "ok"} if state.trouble is None else {"status": "unavailable", "reason": state.trouble}
-        health["model"] = {**model, "waiting": state.open_count}
+        reason = find_model_trouble(engine)
+        model = {"status": "ok"} if reason is None else {"status": "unavailable", "reason": reason}
+        health["model"] = {**model, "waiting": measure_queue(engine, REFINE).jobs}
     if (replica := engine.describe_replica()) is not None:
         lag = None if replica.lag is None else round(replica.lag, 3)
         used = {"status": "ok"} if not replica.problem else {"status": "unused", "reason": replica.problem}
@@ -114,17 +129,18 @@ def describe_health(engine: Engine, jobs: JobQueue, zone: tzinfo, *, has_model: 
     return health
 
 
-def _describe_queue(state: QueueState, zone: tzinfo) -> Data:
-    reasons = [] if state.alive else ["the threads that carry out queued requests have ended"]
-    age = None if state.oldest is None else max(0.0, (datetime.now(UTC) - state.oldest).total_seconds())
+def _describe_queue(engine: Engine, failed: int) -> Data:
+    depth = measure_queue(engine, TASK)
+    age = None if depth.oldest is None else max(0.0, (engine.read_clock() - depth.oldest).total_seconds())
+    is_late = age is not None and age > MAX_QUEUE_SECONDS
     return {
-        "healthy": state.alive,
-        "reasons": reasons,
-        "loop_alive": state.alive,
-        "accepting": state.accepting,
-        "pending": state.pending,
+        "healthy": not is_late,
+        "reasons": [f"the oldest request has waited for {age:.0f} s"] if is_late else [],
+        "loop_alive": not is_late,
+        "accepting": True,
+        "pending": depth.jobs,
         "oldest_pending_age_s": age,
-        "failed": state.failed,
+        "failed": failed,
         "loop_restarts": 0,
-        "last_loop_error_at": None if state.faulted_at is None else render_time(state.faulted_at, zone),
+        "last_loop_error_at": None,
     }

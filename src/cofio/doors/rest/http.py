@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-import time
 from asyncio import CancelledError
-from datetime import timedelta, tzinfo
+from collections.abc import Callable
+from datetime import tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,24 +16,27 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from ...content import ContentReader, FetchPolicy
-from ...conversations import second_reading
 from ...conversations.conversations import Conversations
-from ...conversations.mirror import Mirror
 from ...conversations.projects import Project
-from ...engine.engine import Engine
+from ...engine.jobs import JOB_KINDS
+from ...http.admission import (
+    MAX_LARGE_CALL_SECONDS,
+    CallQueue,
+    ServerLoad,
+    get_client,
+    get_gone_check,
+    shut_down_queues,
+)
+from ...http.bodies import SMALL_BODY_BYTES, is_large
+from ...http.errors import FaultLog, RequestError, describe_failure, get_request_id, render_failure
 from ...text.jsonl import dump_line
 from ...values.records import Scope as MemoryScope
-from ...values.scopes import CONVERSATIONS, MODEL_USAGE
-from ..web.failures import FaultLog, RequestError, describe_failure, get_request_id, render_failure
-from ..web.overload import ServerLoad
-from ..web.workers import LONG_PATIENCE, Workers, end_workers, get_gone_check
+from ...values.scopes import CONVERSATIONS, JOBS, MODEL_USAGE
 from .assistant import Assistant
-from .calls import VERSIONS, Call, Parse
+from .calls import VERSIONS, Call, Fields, Parse
 from .catalogue import CALLS
 from .forms import Upload
 from .health import describe_health
-from .job_queue import JobQueue
-from .jobs import Jobs
 from .operations import Operations
 from .replies import Caller
 from .requests import ProjectRequest
@@ -42,7 +45,7 @@ DEGRADED = "x-cofio-degraded"
 PREFIX = f"{VERSIONS[0]}/memory"
 WRITERS = 16  # calls that change something at once: most of them wait, and those that wait share a commit
 READERS = 4  # calls that only look at once: they hardly wait, so more would but get into each other's way
-CLOSE_SECONDS = 2.0  # seconds that calls and jobs have to end after the server has stopped
+CLOSE_SECONDS = 2.0  # that calls have to end after the server has stopped
 UPLOADERS = 3  # files that are read and stored at once: a large one takes some 200 MB for that, and a model its time
 STOPPED = "The server was stopped before this was finished; it may have been done: look before you send it again"
 _faults = FaultLog(logging.getLogger("cofio.rest"))
@@ -78,7 +81,6 @@ class Door:
     def __init__(
         self,
         conversations: Conversations,
-        jobs: JobQueue,
         zone: tzinfo,
         *,
         assistant: Assistant | None = None,
@@ -86,47 +88,27 @@ class Door:
         folder: Path | None = None,
         load: ServerLoad | None = None,
         processes: int = 1,
+        wake: Callable[[], None] | None = None,
+        count_failed: Callable[[], int] | None = None,
     ) -> None:
         """Files that are sent wait in `folder`, which only this user can read; without one they stay in memory.
 
         `load` is that of the server that the door belongs to. `processes` share the work of the server, so that each
-        needs fewer threads for it.
+        needs fewer threads for it. `wake` is called when there is a new job; `count_failed` counts those that failed.
         """
         self.conversations = conversations
-        self.jobs = jobs
         self._zone = zone
         self._folder = folder
         self._assistant = assistant
+        self._count_failed = count_failed
         self._content_reader = ContentReader(fetch_policy, None if assistant is None else assistant.model)
-        self._operations = Operations(conversations, zone, jobs, assistant, self._content_reader)
+        self._operations = Operations(conversations, zone, wake or (lambda: None), assistant, self._content_reader)
         door = (load or ServerLoad()).find_door("rest")
-        self._writers = Workers(max(4, WRITERS // processes), "cofio-rest-write", door)
-        self._readers = Workers(max(2, READERS // processes), "cofio-rest-read", door)
-        self._uploaders = Workers(max(1, UPLOADERS // processes), "cofio-rest-upload", door, patience=LONG_PATIENCE)
-
-    @classmethod
-    def open(
-        cls,
-        engine: Engine,
-        zone: tzinfo,
-        *,
-        assistant: Assistant | None = None,
-        fetch_policy: FetchPolicy = FetchPolicy(),  # noqa: B008  # frozen, and it allows nothing
-        mirror: Mirror | None = None,
-        quiet: timedelta = timedelta(),  # a value
-        folder: Path | None = None,
-        load: ServerLoad | None = None,
-    ) -> Door:
-        """Build the door on a memory, which the `mirror` follows.
-
-        Sessions that have been `quiet` for so long are carved, unless that is no time at all.
-        """
-        reader, spending = (None, None) if assistant is None else (assistant.reader, assistant.spending)
-        conversations = Conversations(
-            engine, zone=zone, reader=reader, mirror=mirror, reads_twice=second_reading.is_possible(engine)
+        self._writers = CallQueue(max(4, WRITERS // processes), "cofio-rest-write", door)
+        self._readers = CallQueue(max(2, READERS // processes), "cofio-rest-read", door)
+        self._uploaders = CallQueue(
+            max(1, UPLOADERS // processes), "cofio-rest-upload", door, max_seconds=MAX_LARGE_CALL_SECONDS
         )
-        jobs = Jobs(conversations, spending, quiet=quiet)
-        return cls(conversations, jobs, zone, assistant=assistant, fetch_policy=fetch_policy, folder=folder, load=load)
 
     def make_routes(self) -> list[Route]:
         """The addresses of the calls."""
@@ -136,35 +118,39 @@ class Door:
 
     def check_health(self) -> dict[str, Any]:
         """Return what the server can do and how it is getting on, as far as that is known without waiting."""
-        engine = self.conversations.engine
-        return describe_health(engine, self.jobs, self._zone, has_model=self._assistant is not None)
+        failed = 0 if self._count_failed is None else self._count_failed()
+        return describe_health(self.conversations.engine, has_model=self._assistant is not None, failed=failed)
 
     def stop_waiting(self) -> None:
-        """Let no call and no job wait for a model any more: they go on at once as if it could not be asked."""
+        """Let no call wait for a model any more: they go on at once as if it could not be asked."""
+        self._operations.is_stopping = True
         if self._assistant is not None:
             self._assistant.close()
-        self.jobs.stop()
 
-    def close(self) -> None:
-        """Finish the calls and the jobs at hand, as far as they can be finished soon; those behind them are dropped."""
+    def close(self, seconds: float = CLOSE_SECONDS) -> None:
+        """Finish the calls at hand, as far as they can be finished within `seconds`; those behind them are dropped."""
         self.stop_waiting()
         self._content_reader.close()  # the time that it had is over
-        until = time.monotonic() + CLOSE_SECONDS
-        end_workers((self._writers, self._readers, self._uploaders), CLOSE_SECONDS)
-        self.jobs.close(until - time.monotonic())
+        shut_down_queues((self._writers, self._readers, self._uploaders), seconds)
 
     async def answer(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
         """Take in a request for a call, and send what comes of it."""
-        workers = self._uploaders if call.uploads else self._writers if call.writes else self._readers
+        queue = self._uploaders if call.uploads else self._writers if call.writes else self._readers
+        client = get_client(scope)
         try:
-            workers.check_room()  # before a body is read that would be of no use
+            if is_large(scope):  # it would be read for nothing
+                queue.check_room()
             parse = await call.reads(scope, receive, self._folder)
+            if parse.size <= SMALL_BODY_BYTES:  # so soon done that it is not worth a thread
+                fields = parse()
+                parse = Fields(lambda: fields)
+                client = _find_client(client, fields)
         except RequestError as error:
             response: Response = render_failure(scope, error, self._zone)
         else:
             is_gone = None if call.writes else get_gone_check(scope)
             try:
-                response = await workers.run(partial(self._reply, call, parse, scope), is_gone)
+                response = await queue.run(partial(self._reply, call, parse, scope), is_gone, client=client)
             except RequestError as error:
                 if isinstance(parse, Upload):
                     parse.close()
@@ -217,7 +203,14 @@ def _find_reach(request: BaseModel, caller: Caller) -> tuple[MemoryScope, ...]:
         home = home if caller.token.project is None else home / caller.token.project
     else:
         return (MemoryScope(),)
-    return home, MODEL_USAGE
+    return home, MODEL_USAGE, *(MemoryScope(*JOBS.names, kind, *home.names[1:]) for kind in JOB_KINDS)
+
+
+def _find_client(token: str, fields: object) -> str:
+    """Return by whom waiting is shared fairly: the token, and the app and project where one token has several."""
+    if not isinstance(fields, dict):
+        return token
+    return f"{token}/{fields.get('app_id', '')}/{fields.get('project_id', '')}"
 
 
 def _make_ascii(sentence: str) -> str:

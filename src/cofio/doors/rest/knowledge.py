@@ -17,12 +17,12 @@ from ...conversations.conversations import Project
 from ...conversations.message_records import fields
 from ...conversations.retrieval import MemoryQuery
 from ...conversations.rounds import search_in_rounds
+from ...http.errors import RequestError
 from ...knowledge import Documents, StoredDocument, Upload, get_topic_path, make_topic_id, summarise_topic
 from ...knowledge.uploads import PATH
 from ...values.errors import Invalid, NotFound
 from ...values.query import Mode
 from ...values.records import Record
-from ..web.failures import RequestError
 from .calls import FORM, VERSIONS, Call, read_query
 from .forms import read_upload
 from .knowledge_models import (

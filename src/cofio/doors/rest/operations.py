@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
@@ -10,25 +10,37 @@ from functools import partial
 from typing import Any, cast
 
 from ...content import ContentReader, Item
-from ...conversations.conversations import Conversations, Project
+from ...conversations import tasks
+from ...conversations.conversations import TASK, Conversations, Project, TasksWait
 from ...conversations.edits import EDITABLE, apply_edit, apply_profile_edit
 from ...conversations.projects import Track, parse_public_id
 from ...conversations.retrieval import MemoryHit, MemoryQuery, is_waiting, search_agent, search_episodes, search_waiting
 from ...conversations.rounds import Search, rerank, search_in_rounds
-from ...conversations.stretches import make_profile_put
+from ...conversations.stretches import REFINE, make_profile_put
+from ...conversations.tasks import (
+    RETENTION,
+    TASK_TYPES,
+    count_tasks,
+    get_project,
+    make_record_id,
+    make_task,
+    sum_usage,
+    wait_until_refined,
+)
 from ...engine.engine import Engine
+from ...engine.jobs import list_jobs, measure_queue
 from ...extract.admission import admit_messages
 from ...extract.extractor import Call, Message
+from ...http.admission import RETRY_AFTER_SECONDS
+from ...http.errors import RequestError
 from ...secrets.policy import admit
 from ...values.changes import Change, Edit
 from ...values.errors import Invalid, NotFound, Unavailable
-from ...values.query import AllOf, Filter, Mode, Where
-from ...values.records import Json, Kind, Record
+from ...values.query import MAX_LIST, AllOf, Filter, Mode, Where
+from ...values.records import Json, Kind, Record, Scope
 from ...values.times import from_millis
-from ..web.failures import RequestError
 from .assistant import Assistant
 from .filters import ARRAYS, MILLISECONDS, SKILL_ARRAYS, compile_filter, find_session
-from .job_queue import JobQueue
 from .replies import Caller, Data, Reply
 from .requests import (
     AddRequest,
@@ -48,7 +60,6 @@ from .requests import (
     UpdateRequest,
 )
 from .responses import ResponseRenderer
-from .tasks import RETENTION, TASK_TYPES, get_project, make_record_id, make_task
 
 ROUNDS = ("agentic", "llm_multiround")  # methods that search several times
 MODES: dict[str, Mode] = {"keyword": "keyword", "vector": "semantic", **dict.fromkeys(("hybrid", *ROUNDS), "hybrid")}
@@ -77,9 +88,11 @@ class Operations:
 
     conversations: Conversations
     zone: tzinfo
-    queue: JobQueue
+    wake: Callable[[], None]
+    """Called when there is a new job."""
     assistant: Assistant | None = None
     content_reader: ContentReader = field(default_factory=ContentReader)
+    is_stopping: bool = False
     renderer: ResponseRenderer = field(init=False)
 
     def __post_init__(self) -> None:
@@ -93,27 +106,35 @@ class Operations:
     def add(self, request: AddRequest, caller: Caller) -> Reply:
         """Keep messages of a session. A stretch of the conversation that they bring to an end becomes memory."""
         project, session = _get_project(request), request.session_id
-        ahead = self.queue.count_waiting(project, session)
-        is_queued = request.async_mode or ahead > 0  # else it would overtake what was accepted before it
-        if is_queued:
-            self.queue.check_room(ahead)
         messages = self._read_messages(request.messages)
         count: Data = {"message_count": len(messages)}
-        if is_queued:
-            task = make_task(
-                project, session, caller.request_id, "memory_add", messages=len(messages),
-                defers=request.defer_extraction,
-            )  # fmt: skip
-            self.conversations.append(project, session, messages, also=[task])
-            self.queue.enqueue_task(project, session, caller.request_id)
-            return Reply({"status": "queued", **count, "pending": ahead + 1}, 202)
-        if request.defer_extraction:
-            self.conversations.append(project, session, messages)
-            return Reply({**count, "status": "accumulated"})
-        carved = self.conversations.add(project, session, messages)
-        if carved and self.assistant is not None:
-            self.queue.enqueue_jobs(project, session)  # the model is not waited for here
-        return Reply({**count, "status": "extracted" if carved else "accumulated"})
+        if not request.async_mode:
+            with suppress(TasksWait):  # else it would overtake what was accepted before it
+                carved = self.conversations.add(project, session, messages, defers=request.defer_extraction)
+                if carved and self.assistant is not None:
+                    self.wake()  # the model is not waited for here
+                return Reply({**count, "status": "extracted" if carved else "accumulated"})
+        ahead = self._check_room(project, session)
+        task = make_task(
+            project, session, caller.request_id, "memory_add", messages=len(messages), defers=request.defer_extraction
+        )
+        self.conversations.append(project, session, messages, also=[task])
+        self.wake()
+        return Reply({"status": "queued", **count, "pending": ahead + 1}, 202)
+
+    def _check_room(self, project: Project, session: str) -> int:
+        """Return how many tasks of a session are not finished. Raises RequestError if there is no room for another."""
+        ahead = count_tasks(self.engine, project, session)
+        is_full = ahead >= tasks.MAX_SESSION_TASKS
+        if not is_full and measure_queue(self.engine, TASK).jobs < tasks.MAX_TASKS:
+            return ahead
+        most = f"{tasks.MAX_SESSION_TASKS} requests of this session" if is_full else f"{tasks.MAX_TASKS} requests"
+        raise RequestError(
+            429,
+            f"{most} are waiting already, so this was not accepted; send it again in a moment",
+            code="QUEUE_SATURATED",
+            headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+        )
 
     def _read_messages(self, items: Sequence[MessageItem]) -> Sequence[Message]:
         """Messages with what their content says, all of which is read before anything is kept; secrets are masked."""
@@ -126,34 +147,24 @@ class Operations:
 
     def flush(self, request: FlushRequest, caller: Caller) -> Reply:
         """Make memory of all the messages that wait in a session."""
-        project = _get_project(request)
-        if ahead := self.queue.count_waiting(project, request.session_id):
-            return self._queue_flush(project, request.session_id, caller, ahead)
-        carved = self.conversations.carve(project, request.session_id, whole=True)
+        project, session = _get_project(request), request.session_id
+        if count_tasks(self.engine, project, session):
+            return self._queue_flush(project, session, caller)
+        carved = self.conversations.carve(project, session, whole=True)
         data: Data = {"status": "extracted" if carved else "no_extraction"}
-        if not carved or not self.conversations.is_refined:
+        if not carved or self.assistant is None:
             return Reply(data)
-        self.queue.enqueue_jobs(project, request.session_id)
-        if self.assistant is None:  # what vectors better is not waited for
-            return Reply(data)
-        if self.queue.wait_until_settled(project, request.session_id, self.assistant.wait):
-            return Reply(data, usage=self.queue.sum_usage(project, request.session_id))
-        late = self._explain_delay()
+        self.wake()
+        late = wait_until_refined(self.engine, project, session, self.assistant.wait, lambda: self.is_stopping)
+        if late is None:
+            return Reply(data, usage=sum_usage(self.engine, project, session))
         return Reply(data, notes=(f"these are the rules' records; the model's follow when it can be asked: {late}",))
 
-    def _explain_delay(self) -> str:
-        """Say why a model has not answered yet. What was asked for is done, so nothing here is an error."""
-        try:
-            return self.queue.queue.trouble or "it has not answered yet"
-        except Unavailable as error:
-            return str(error)
-
-    def _queue_flush(self, project: Project, session: str, caller: Caller, ahead: int) -> Reply:
-        self.queue.check_room(ahead)
+    def _queue_flush(self, project: Project, session: str, caller: Caller) -> Reply:
+        ahead = self._check_room(project, session)
         there = [turn.id for turn in self.conversations.list_waiting(project, session)]
-        task = make_task(project, session, caller.request_id, "memory_flush", carves=there)
-        self.engine.apply([task])
-        self.queue.enqueue_task(project, session, caller.request_id)
+        self.engine.apply([make_task(project, session, caller.request_id, "memory_flush", carves=there)])
+        self.wake()
         return Reply({"status": "queued", "message_count": 0, "pending": ahead + 1}, 202)
 
     def search(self, request: SearchRequest, _: Caller) -> Reply:
@@ -295,20 +306,25 @@ class Operations:
         return Reply({"jobs": [*map(self.renderer.render_job, records)], "total_count": total, "count": len(records)})
 
     def _find_job(self, project: Project, job: str) -> Record:
-        record = self.engine.get(project.scope / "job", job, kind=Kind.LEDGER)
-        if record is None:  # or else it is a task that is not finished
-            with suppress(Invalid, NotFound):
-                record = self.engine.read(make_record_id(job))
+        record = next((each for each in self._list_unfinished(project) if each.key == job), None)
+        if record is None:  # looked for last where it goes when it is finished
+            record = self.engine.get(project.scope / "job", job, kind=Kind.LEDGER)
         if record is None or get_project(record) != project:
             raise NotFound(job)
         return record
 
     def _list_jobs(self, project: Project, selection: Filter | None, page: int, size: int) -> tuple[list[Record], int]:
         home, kinds = project.scope / "job", (Kind.LEDGER,)
-        records = self.engine.list(
-            home, kinds=kinds, filter=selection, order="created", limit=size, offset=(page - 1) * size
-        )
-        return records, self.engine.count(home, kinds=kinds, filter=selection)
+        waiting = self._list_unfinished(project, selection)
+        limit = min(MAX_LIST, page * size)
+        records = [*waiting, *self.engine.list(home, kinds=kinds, filter=selection, order="created", limit=limit)]
+        records.sort(key=lambda record: record.created_at, reverse=True)
+        total = len(waiting) + self.engine.count(home, kinds=kinds, filter=selection)
+        return records[(page - 1) * size : page * size], total
+
+    def _list_unfinished(self, project: Project, selection: Filter | None = None) -> list[Record]:
+        line = Scope(project.app, project.name)
+        return [job for kind in (TASK, REFINE) for job in list_jobs(self.engine, kind, line, filter=selection)]
 
     def task(self, request: TaskRequest, caller: Caller) -> Reply:
         """Say how a request that was answered with 202 is getting on."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ...http.tokens import Token
 from ...llm import Usage
-from ..web.tokens import Token
 
 Data = dict[str, Any]
 

@@ -22,6 +22,7 @@ class Rules:
     """Reads conversations by rules alone: the same words always give the same result, at once and for nothing."""
 
     name = "rules"
+    uses_vectors = True
 
     def find_boundaries(self, messages: Sequence[Message], zone: tzinfo) -> list[int]:
         """Return the indexes at which to cut, ascending; the open tail is not cut."""

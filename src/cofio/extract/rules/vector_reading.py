@@ -28,22 +28,20 @@ def read_with_vectors(
     zone: tzinfo,
     recalled: Recalled,
     vectors: Mapping[str, Vector],
-    embed: Callable[[Sequence[str]], Vector] | None = None,
-) -> tuple[Extraction, bool]:
-    """What a stretch holds, where each sentence of a user is judged by its words and by its vector; whether all are.
+    embed: Callable[[Sequence[str]], Vector],
+) -> Extraction:
+    """Extract what a stretch holds, judging each sentence of a user by its words and its vector.
 
-    `vectors` are those of messages by their ids, a MODEL's: one of a single sentence needs no other. For the rest there
-    is `embed`; without it, where a vector is missing, every sentence is judged by its words alone.
+    `vectors` are those of messages by their ids, a MODEL's: one of a single sentence needs no other. The other
+    sentences are passed to `embed`, up to MOST_SENTENCES.
     """
     read = read_turns(messages, zone, recalled)
     known, missing = _find_vectors(read, vectors)
-    if missing and embed is None:
-        return Rules().extract_turns(read, messages, zone), False
-    if missing and embed is not None:
+    if missing:
         known |= zip(missing, embed(missing), strict=True)
     senses: dict[str, Sense] = {text: judge_with_vector(text, vector) for text, vector in known.items()}
     with use_senses(senses):
-        return Rules().extract_turns(read, messages, zone), True
+        return Rules().extract_turns(read, messages, zone)
 
 
 def _find_vectors(read: Sequence[Turn], vectors: Mapping[str, Vector]) -> tuple[dict[str, Vector], list[str]]:

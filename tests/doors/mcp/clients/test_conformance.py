@@ -17,7 +17,7 @@ BOTH = {
     "tools-list",
 }  # fmt: skip
 SCENARIOS = {
-    "2025-11-25": BOTH | {"ping", "server-initialize", "server-session-lifecycle"},
+    "2025-11-25": BOTH | {"ping", "server-initialize"},
     "2026-07-28": BOTH | {"caching", "http-header-validation", "sep-2164-resource-not-found"},
 }
 SCENARIO = re.compile(r"^[✓✗] (\S+): (\d+) passed, (\d+) failed", re.MULTILINE)

@@ -1,7 +1,7 @@
 """The judgement of what a sentence is, by weights that `benchmarks.fit_extraction` makes of labelled messages.
 
 There are two sets of weights: one over the words alone, which costs a flush next to nothing, and one over the words and
-the sentence's vector, which is right more often and is used where there is time to embed it.
+the sentence's vector, which is right more often and is used where MiniLM is installed.
 """
 
 from __future__ import annotations

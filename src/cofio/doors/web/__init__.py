@@ -1,1 +1,0 @@
-"""The HTTP server that every door with an address stands behind."""

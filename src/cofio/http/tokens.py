@@ -1,0 +1,336 @@
+"""The tokens that clients of the server show, kept as hashes: in a file that only its owner reads, or in the database
+of a store that several machines share.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import re
+import secrets
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, get_args
+
+from ..config.address import StoreAddress
+from ..config.trust import is_new, mark_made
+from ..engine.opening import exists, open_shared_values
+from ..system.atomic_files import replace_path
+from ..system.disk import has_permissions, is_link
+from ..system.locks import lock_folder
+from ..system.safe_files import read_file
+from ..values.errors import Conflict, Invalid, NotFound, Unavailable
+from ..values.records import check_text
+
+if TYPE_CHECKING:
+    from ..backends.interface import SharedValues
+
+FILE = "tokens.json"
+SHARED = "tokens"  # under which they stand in a database
+FRESH = 1.0  # seconds for which the tokens of a database are known, once they were read
+TRIES = 50  # at a change of them, while others change them, too
+PREFIX = "cofio_"
+MAX_FILE_BYTES = 16 * 2**20
+MAX_NAME = 100
+MAX_SCOPE_NAME = 128  # characters of an app's or a project's name
+
+Access = Literal["all", "read"]
+
+_DAMAGE = (ValueError, TypeError, RecursionError, Invalid)
+_SCOPE_NAME = re.compile(r"[a-zA-Z0-9_.@+-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A token as it is kept: whose it is, when it was made, what it hashes to, and what it is limited to."""
+
+    name: str
+    made: str
+    hash: str
+    app: str | None = None
+    project: str | None = None
+    access: Access = "all"
+
+    def __post_init__(self) -> None:
+        check_text("name", self.name, MAX_NAME, empty=False)
+        if not self.name.isprintable():
+            raise Invalid("name", "holds characters that cannot be printed")
+        check_text("made", self.made, MAX_NAME)
+        check_text("hash", self.hash, MAX_NAME, empty=False)  # which signs the sessions of the page
+        if self.app is not None:
+            _check_name("app", self.app)
+        if self.project is not None:
+            _check_name("project", self.project)
+            if self.app is None:
+                raise Invalid("project", "needs the app that it is a project of")
+        if self.access not in get_args(Access):
+            raise Invalid("access", f"is not one of {', '.join(get_args(Access))}")
+
+    @property
+    def limits(self) -> str | None:
+        """What the token is limited to, in words; None when it is good for everything."""
+        where = f"the app {self.app}" if self.app else ""
+        if self.project:
+            where = f"the project {self.project} of {where}"
+        if self.access == "read":
+            return f"reading in {where}" if where else "reading"
+        return where or None
+
+    def find_refusal(self, *, app: str, project: str, writes: bool) -> str | None:
+        """Why the token is not good for a call, in a sentence; None when it is."""
+        if self.app is not None and app != self.app:
+            beyond = "use another app"
+        elif self.project is not None and project != self.project:
+            beyond = "use another project"
+        elif self.access == "read" and writes:
+            beyond = "change anything"
+        else:
+            return None
+        return f"this token is limited to {self.limits}; it may not {beyond}"
+
+
+class Tokens:
+    """The tokens of one store. Running servers know of a change at once or, by a database, within `FRESH` seconds."""
+
+    def __init__(self, place: Path | SharedValues) -> None:
+        """`place` is the store's folder or, of a store that several machines share, what they have in common."""
+        self._storage: TokenFile | TokenRow = TokenFile(place) if isinstance(place, Path) else TokenRow(place)
+
+    @property
+    def is_current(self) -> bool:
+        """Return whether changes that others made are known; otherwise `refresh` finds out, and may have to wait."""
+        return self._storage.is_current
+
+    def refresh(self) -> None:
+        """Find out what others have changed.
+
+        Raises:
+            Unavailable: the database cannot be reached, or the tokens cannot be understood.
+        """
+        self._storage.refresh()
+
+    def all(self) -> tuple[Token, ...]:
+        """Return every token.
+
+        Raises:
+            Unavailable: they cannot be understood, so no token is accepted.
+        """
+        return self._storage.read() or ()
+
+    @property
+    def are_required(self) -> bool:
+        """Return whether clients have to show a token: from the first on, also when the last has been ended."""
+        return self._storage.read() is not None
+
+    def find(self, text: str) -> Token | None:
+        """Return the token that was shown, or None if there is no such token."""
+        digest = _hash(text).encode()
+        matches = [token for token in self.all() if hmac.compare_digest(token.hash.encode(), digest)]
+        return matches[0] if matches else None
+
+    def add(self, name: str, *, app: str | None = None, project: str | None = None, access: Access = "all") -> str:
+        """Make a token and return it: the only time that it can be seen.
+
+        With an `app`, or a `project` of it, it is good for nothing else; with the access "read" it changes nothing.
+
+        Raises:
+            Conflict: there is one of this name.
+            Invalid: the name cannot be, or there can be no such app or project.
+        """
+        text = PREFIX + secrets.token_urlsafe(32)
+        made = datetime.now(UTC).isoformat(timespec="seconds")
+        token = Token(name=name, made=made, hash=_hash(text), app=app, project=project, access=access)
+
+        def append(tokens: list[Token]) -> None:
+            if any(each.name == name for each in tokens):
+                raise Conflict(f"the token {name}")
+            tokens.append(token)
+
+        self._storage.change(append)
+        return text
+
+    def remove(self, name: str) -> None:
+        """End a token. Raises NotFound if there is none of this name."""
+
+        def leave_out(tokens: list[Token]) -> None:
+            others = [each for each in tokens if each.name != name]
+            if len(others) == len(tokens):
+                raise NotFound(name)
+            tokens[:] = others
+
+        self._storage.change(leave_out)
+
+    def check(self) -> list[str]:
+        """Return what is wrong with them, in sentences that say what to do."""
+        return self._storage.check()
+
+    def make_private(self) -> None:
+        """Make the file that they are in, if there is one, readable by its owner alone."""
+        if isinstance(self._storage, TokenFile):
+            self._storage.make_private()
+
+
+class TokenFile:
+    """Tokens in a file of the store's folder, which each call looks at."""
+
+    is_current = True
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / FILE
+        self._stamp: tuple[int, int, int] | None = None
+        self._tokens: tuple[Token, ...] = ()
+
+    def refresh(self) -> None:
+        """Do nothing: there is nothing to wait for."""
+
+    def read(self) -> tuple[Token, ...] | None:
+        """Return every token, or None if there is no file."""
+        try:
+            status = self._path.lstat()
+        except FileNotFoundError:
+            self._stamp, self._tokens = None, ()
+            return None
+        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
+        if stamp != self._stamp:
+            try:
+                self._tokens = _decode(read_file(self._path, limit=MAX_FILE_BYTES) or b"")
+            except (*_DAMAGE, OSError) as error:
+                raise Unavailable(f"{self._path} is damaged ({error}): remove it, and make the tokens anew") from error
+            self._stamp = stamp
+        return self._tokens
+
+    def change(self, work: Callable[[list[Token]], None]) -> None:
+        """Let `work` change the tokens in place, one process at a time."""
+        new = is_new(self._folder)
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if new:
+            mark_made(self._folder)
+        with lock_folder(self._folder, wait=True):
+            tokens = list(self.read() or ())
+            work(tokens)
+            with replace_path(self._path) as file:
+                file.write(_encode(tokens).encode())
+
+    def check(self) -> list[str]:
+        """Return what is wrong with the file."""
+        try:
+            status = self._path.lstat()
+            if not stat.S_ISREG(status.st_mode):
+                what = "a link" if is_link(status) else "no plain file"
+                return [f"{self._path} is {what}: remove it, and make the tokens anew"]
+            self.read()
+        except FileNotFoundError:
+            return []
+        except Unavailable as error:
+            return [f"{error}; until then no client is let in"]
+        mode = stat.S_IMODE(status.st_mode)
+        if mode & 0o077 and has_permissions():
+            return [f"others may look into {self._path}: its permissions are {mode:04o}, not 0600"]
+        return []
+
+    def make_private(self) -> None:
+        """Make the file, if there is one, readable by its owner alone."""
+        with suppress(FileNotFoundError):
+            if not self._path.is_symlink():
+                self._path.chmod(0o600)
+
+
+class TokenRow:
+    """Tokens in the database, which is asked again when they were read some time ago."""
+
+    def __init__(self, shared: SharedValues) -> None:
+        self._shared = shared
+        self._read_at = float("-inf")
+        self._tokens: tuple[Token, ...] | None = None
+
+    @property
+    def is_current(self) -> bool:
+        """Return whether they were read a moment ago."""
+        return time.monotonic() - self._read_at < FRESH
+
+    def refresh(self) -> None:
+        """Read them from the database."""
+        began = time.monotonic()
+        self._tokens = self._parse(self._shared.read(SHARED))
+        self._read_at = began
+
+    def read(self) -> tuple[Token, ...] | None:
+        """Return every token as it was when they were last read, or None if there never was one."""
+        if self._read_at == float("-inf"):
+            self.refresh()
+        return self._tokens
+
+    def change(self, work: Callable[[list[Token]], None]) -> None:
+        """Let `work` change the tokens in place, again if others were faster."""
+        for _ in range(TRIES):
+            text = self._shared.read(SHARED)
+            tokens = list(self._parse(text) or ())
+            work(tokens)
+            if self._shared.replace(SHARED, text, _encode(tokens)):
+                self.refresh()
+                return
+        raise Unavailable("others change the tokens at the same moment: try again")
+
+    def check(self) -> list[str]:
+        """Return what is wrong with them."""
+        try:
+            self.refresh()
+        except Unavailable as error:
+            return [f"{error}; until then no client is let in"]
+        return []
+
+    def _parse(self, text: str | None) -> tuple[Token, ...] | None:
+        try:
+            return None if text is None else _decode(text)
+        except _DAMAGE as error:
+            raise Unavailable(
+                f"the tokens in the database are damaged ({error}): delete the row {SHARED!r} of the table shared, and"
+                " make the tokens anew"
+            ) from error
+
+
+@contextmanager
+def open_tokens(address: StoreAddress, *, make: bool = True) -> Iterator[Tokens]:
+    """The tokens of the store at an address, for a block. A database gets a store if it has none, and `make` says so.
+
+    Raises:
+        Unavailable: the database cannot be reached, or there is no store.
+    """
+    if address.folder is not None:
+        yield Tokens(address.folder)
+        return
+    if not make and not exists(address):
+        raise Unavailable(f"there is no memory in {address}: `cofio add` and `cofio serve` make one")
+    with open_shared_values(address) as shared:
+        assert shared is not None
+        yield Tokens(shared)
+
+
+def _check_name(field: str, name: str) -> None:
+    check_text(field, name, MAX_SCOPE_NAME, empty=False)
+    if not _SCOPE_NAME.fullmatch(name) or name in (".", ".."):
+        raise Invalid(field, "takes the letters a-z and A-Z, digits and _ . @ + - only, and cannot be . or ..")
+
+
+def _hash(token: str) -> str:
+    # Of 256 random bits: there is nothing to guess, so a fast hash is enough.
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _encode(tokens: list[Token]) -> str:
+    return json.dumps([asdict(token) for token in tokens], indent=1)
+
+
+def _decode(text: str | bytes) -> tuple[Token, ...]:
+    content = json.loads(text)
+    if not isinstance(content, list):
+        raise TypeError("it holds no list")
+    # A field that is not known here may be a limit: such a file is no more understood than one with a gap.
+    return tuple(Token(**each) for each in content)
