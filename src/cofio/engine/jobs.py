@@ -13,6 +13,7 @@ import logging
 import secrets
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -31,6 +32,7 @@ JOB_KINDS = ("task", "refine", "markdown")
 GATHER_SECONDS = 0.02  # in which more jobs may come, that one look finds
 POLL_SECONDS = 5.0  # between two looks for jobs that other processes left
 LEASE_SECONDS = 10.0
+RETRY_PAUSE_SECONDS = 1.0  # after which a job is looked at again that could not even be claimed
 RENEW_SECONDS = LEASE_SECONDS / 4
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 5.0, 3600.0
 MAX_LOSSES = 5  # processes that may end while they carry out one job, before it counts as failed
@@ -114,6 +116,7 @@ class JobRunner:
         self._engine = engine
         self._handlers = handlers
         self._owner = owner or secrets.token_hex(8)
+        self._process = secrets.token_hex(8)
         self._chores: list[_Chore] = []
         self._running: dict[str, tuple[str, Record]] = {}
         """The jobs that threads of this process carry out, by their ids, with their kinds."""
@@ -156,10 +159,10 @@ class JobRunner:
         while not self._is_stopping:
             pause = POLL_SECONDS
             try:
-                pause = self._start_due()
                 self._renew_claims()
+                pause = self._start_due()
             except CofioError:  # the store is busy, full or gone: look again
-                pass
+                pause = RENEW_SECONDS
             except Exception:  # a thread that ended would do no more jobs
                 _log.exception("the job queue failed")
             if self._wake.wait(max(GATHER_SECONDS, pause)) and not self._is_stopping:
@@ -200,7 +203,7 @@ class JobRunner:
                 if job.scope in lines:
                     continue
                 lines.add(job.scope)
-            if job.id not in self._running:
+            if job.id not in self._running and "status" in read_job(job):
                 yield job, self._measure_wait(job, now)
 
     def _measure_wait(self, job: Record, now: datetime) -> float:
@@ -225,7 +228,10 @@ class JobRunner:
         except (Conflict, NotFound):  # another process has it, has done it, or it was deleted
             pass
         except CofioError:  # the store cannot be used: the job stays, and is claimed again later
-            time.sleep(0.1)
+            time.sleep(RETRY_PAUSE_SECONDS)
+        except Exception as error:  # a record that is no job, as of another version
+            _log.error("the job %s cannot be carried out: %s", job.key, type(error).__name__)
+            time.sleep(RETRY_PAUSE_SECONDS)
         finally:
             with self._lock:
                 self._running.pop(job.id, None)
@@ -237,7 +243,7 @@ class JobRunner:
         except (Conflict, NotFound, Unavailable) as error:
             attempts = int(str(read_job(job)["attempts"])) + 1
             if self._engine.closed or self._is_stopping:  # no fault of the job's
-                self._change(job, {"status": "queued"})
+                self._update_latest(job, {"status": "queued"})
             elif handler.max_attempts is not None and attempts >= handler.max_attempts:
                 self._fail(kind, handler, job, str(error), type(error).__name__)
             else:
@@ -245,21 +251,26 @@ class JobRunner:
         except CofioError as error:
             self._fail(kind, handler, job, str(error), type(error).__name__)
         except Exception as error:  # a fault of our own must not keep those behind it waiting for ever
-            _log.error("the job %s failed with %s", job.key, type(error).__name__)
-            self._fail(kind, handler, job, "Internal server error", type(error).__name__)
+            frames = "".join(traceback.format_tb(error.__traceback__))
+            _log.error("the job %s failed with %s\n%s", job.key, type(error).__name__, frames)
+            if handler.archive is None:  # nobody would know that it is missing
+                self._put_off(job, int(str(read_job(job)["attempts"])) + 1, Unavailable(type(error).__name__))
+            else:
+                self._fail(kind, handler, job, "Internal server error", type(error).__name__)
         else:
             self._finish(handler, job, {"status": "done", "error": None, **(fields or {})})
 
     def _claim(self, kind: str, job: Record) -> Record:
         known = read_job(job)
-        # One that is still "running" was another's, who ended without a word.
-        losses = int(str(known.get("losses", 0))) + (known["status"] == "running")
+        # One that is still "running" was another process's, which ended without a word.
+        was_lost = known["status"] == "running" and known.get("process") != self._process
+        losses = int(str(known.get("losses", 0))) + was_lost
         fields: dict[str, Json] = {"status": "running", "losses": losses, **self._make_lease()}
         return self._change(job, fields, kind)
 
     def _make_lease(self) -> dict[str, Json]:
         until = self._engine.read_clock() + timedelta(seconds=LEASE_SECONDS)
-        return {"owner": self._owner, "lease_until": until.isoformat()}
+        return {"owner": self._owner, "process": self._process, "lease_until": until.isoformat()}
 
     def _renew_claims(self) -> None:
         with self._lock:

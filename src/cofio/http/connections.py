@@ -125,12 +125,11 @@ class Connections:
     def _close_late(self, loop: asyncio.AbstractEventLoop) -> None:
         """Close the connections of clients that keep the server waiting, and look again in a second."""
         now = loop.time()
-        for connection in [*self._waiting]:
-            if connection.is_late(now, self._limits):
-                connection.close(TOO_SLOW if connection.received else b"")
-        for connection in [*self._busy]:
+        for connection in [*self._waiting, *self._busy]:
             if connection.is_unread(now, self._limits.unread_seconds):
                 connection.abort()
+            elif connection in self._waiting and connection.is_late(now, self._limits):
+                connection.close(TOO_SLOW if connection.received else b"")
         self._sweep = loop.call_later(1.0, self._close_late, loop)
 
 
@@ -212,6 +211,9 @@ class Connection(asyncio.Protocol):
     def close(self, answer: bytes = b"") -> None:
         """Close the connection, after an answer in the application's place."""
         if self._transport is not None and not self._transport.is_closing():
+            if self._transport.get_write_buffer_size():  # which would have to be read first
+                self._transport.abort()
+                return
             if answer:
                 self._transport.write(answer)
             self._transport.close()

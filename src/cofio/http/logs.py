@@ -19,8 +19,6 @@ from ..text.display import neutralise, neutralise_line
 PREFIX = "cofio: "
 MAX_LINES = 1000  # that wait to be written
 LAST_SECONDS = 0.3  # that the end of a process waits for them
-REPEATED = frozenset({"Invalid HTTP request received.", "Unsupported upgrade request."})
-"""Lines of uvicorn's that any client can cause at will."""
 
 
 class LogThrottle:
@@ -102,20 +100,15 @@ class LogFormatter(logging.Formatter):
 
 
 class QueueingHandler(logging.Handler):
-    """Hands entries to the thread that writes them, those that any client can cause once a minute."""
+    """Hands entries to the thread that writes them."""
 
     def __init__(self) -> None:
         super().__init__()
         self.setFormatter(LogFormatter())
-        self._throttles = {message: LogThrottle() for message in REPEATED}
 
     def emit(self, record: logging.LogRecord) -> None:
         """Log an entry."""
-        more: str | None = ""
-        if (throttle := self._throttles.get(str(record.msg))) is not None:
-            more = throttle.admit()
-        if more is not None:
-            _stderr.write(self.format(record) + more)
+        _stderr.write(self.format(record))
 
 
 def start_logging() -> None:

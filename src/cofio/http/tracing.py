@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Callable, Mapping
 from time import perf_counter
 from uuid import uuid4
@@ -55,12 +56,12 @@ class RequestTracer:
             await self._trace(scope, receive, send, _describe(connection))
 
     async def _trace(self, scope: Scope, receive: Receive, send: Send, extra: Mapping[str, object]) -> None:
-        identity, status, start = uuid4().hex, 500, perf_counter()
+        identity, status, start, has_begun = uuid4().hex, 500, perf_counter(), False
 
         async def send_traced(message: Message) -> None:
-            nonlocal status
+            nonlocal status, has_begun
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status, has_begun = message["status"], True
                 headers = [*message.get("headers", ()), (b"x-request-id", identity.encode())]
                 # Clients use their last connection first, and so one process, although another may have less to do.
                 if self.is_stopping or self._should_share(start):
@@ -79,6 +80,10 @@ class RequestTracer:
                 await app({**scope, "headers": headers, "state": state}, receive, send_traced)
             except ClientDisconnect:  # there is no one to answer
                 status = CLIENT_GONE
+            except CancelledError:  # the time is up that a server which stops gives to its calls
+                if not self.is_stopping or has_begun:
+                    raise
+                await _refuse(scope, receive, send_traced)
             finally:
                 self._open_requests -= 1
                 if self._observe is not None:

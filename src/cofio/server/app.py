@@ -101,11 +101,16 @@ def make_app(
                 yield
 
     health_queue = CallQueue(1, "cofio-health")
+    check: asyncio.Future[Mapping[str, Any]] | None = None
 
     async def show_health(_: Request) -> JSONResponse:
-        # Beside the event loop, for which a database that is away must not be a reason to wait.
+        # Beside the event loop, which must not wait for a database that is away. Who asks meanwhile shares the answer.
+        nonlocal check
+        if check is None or check.done():
+            check = asyncio.ensure_future(health_queue.run(health))
+            check.add_done_callback(lambda done: done.cancelled() or done.exception())  # which perhaps nobody waits for
         try:
-            found = await asyncio.wait_for(health_queue.run(health), HEALTH_SECONDS)
+            found = await asyncio.wait_for(asyncio.shield(check), HEALTH_SECONDS)
         except TimeoutError:
             return JSONResponse({"status": "unavailable", "reason": "the memory does not answer"}, 503)
         except Unavailable as error:

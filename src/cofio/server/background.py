@@ -26,7 +26,7 @@ from ..vault.journal import JournalError
 from ..vault.lifecycle import AttachedVault
 from .options import ServerOptions
 
-NICE = 19  # the lowest priority: no client waits for the background work
+NICE = 10  # few clients wait for the background work
 BEAT_SECONDS = 0.5
 CLOSE_SECONDS = 0.8  # that jobs have to end after the server has stopped
 VAULT_RETRY_SECONDS = 30.0

@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -20,7 +19,7 @@ from functools import partial
 from typing import IO, Any
 
 from ..config.notices import show_notices
-from ..http.logs import PREFIX, say, start_logging
+from ..http.logs import PREFIX, flush_log, say, start_logging
 from ..system.processes import share_heaps, stop_blocking
 from ..system.streams import prepare_streams
 from ..values.errors import CofioError, Invalid, Unavailable
@@ -64,9 +63,9 @@ class ParentPipes:
         def wait() -> None:
             while self.read() is not None:
                 pass
+            shutil.rmtree(metrics, ignore_errors=True)  # files that are open go on
             os.kill(os.getpid(), signal.SIGTERM)
             time.sleep(LAST_SECONDS)  # in which open requests end
-            shutil.rmtree(metrics, ignore_errors=True)
             os._exit(1)  # a thread that does not end would keep the process, and no one is left to kill it
 
         threading.Thread(target=wait, name="cofio-parent", daemon=True).start()
@@ -140,4 +139,6 @@ def _listen(descriptor: int, notice_write: Callable[[], None], notice_job: Calla
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    code = main()
+    flush_log()
+    os._exit(code)  # threads that still wait for something would keep the process

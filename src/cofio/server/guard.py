@@ -162,7 +162,7 @@ class Guard:
             if token is not None or not (self._strict or self._tokens.are_required):
                 return token
         except Unavailable as error:
-            raise RequestError(503, str(error)) from error
+            raise describe_failure(error) from error
         problem = "the token is not known here" if kind else "a token is needed"
         raise RequestError(
             401,

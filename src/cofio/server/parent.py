@@ -37,7 +37,7 @@ MAX_SILENCE_SECONDS = 4.0  # without a sign of life, after which a process count
 MAX_START_SECONDS = 60.0  # the same while it starts
 TICK_SECONDS = 0.1  # between two looks at the processes
 MAX_TICK_SECONDS = 2.0  # a look that is later than that says that this process stood still itself
-STOP_SECONDS = 3.0  # after which a process that has not ended by itself is killed
+STOP_SECONDS = 2.0  # after which a process that has not ended by itself is killed
 FORCE_SECONDS = 0.5  # that a second Ctrl-C leaves
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 30.0  # before a process that has ended is started again
 LONG_LIFE_SECONDS = 60.0  # after which the next pause is short again
@@ -139,6 +139,8 @@ class Parent:
         """The signal by which the server is to end."""
         self._deadline = float("inf")
         self._looked_at = time.monotonic()
+        self._next_notice = 0.0
+        self._signals: list[int] = []
 
     def run(self) -> int:
         """Serve until stopped; return the signal that stopped it.
@@ -146,7 +148,9 @@ class Parent:
         Raises:
             CofioError: a process could not start, for the first time.
         """
-        handlers = {number: signal.signal(number, lambda received, _: self._end(received)) for number in _SIGNALS}
+        handlers = {
+            number: signal.signal(number, lambda received, _: self._signals.append(received)) for number in _SIGNALS
+        }
         try:
             for child in self._children:
                 if not self._is_ending:
@@ -171,6 +175,8 @@ class Parent:
         """Read what processes say for a tenth of a second at most, and see to those that ended or stand still."""
         for key, _ in self._selector.select(TICK_SECONDS):
             self._read(key.data)
+        while self._signals:
+            self._end(self._signals.pop(0))
         for child in self._children:
             if child.process is not None and child.process.poll() is not None:
                 self._bury(child, child.process)
@@ -190,16 +196,16 @@ class Parent:
             for child in self._children:
                 child.heard_at = now
         self._looked_at = now
-        is_well = True
         for child in self._children:
+            if child.is_worker and not self._has_started and not self._background.is_ready:
+                child.heard_at = now  # it waits for its turn to open the store
             limit = MAX_SILENCE_SECONDS if child.is_ready else MAX_START_SECONDS
-            if child.process is None or now - child.heard_at > limit:
-                is_well = False
             if child.process is not None and now - child.heard_at > limit:
                 _log.error("%s (PID %d) stands still: it is killed", child.name, child.process.pid)
                 child.process.kill()
                 child.heard_at = now
-        if is_well and self._has_started:
+        if self._has_started and now >= self._next_notice:
+            self._next_notice = now + 1.0
             notify_systemd("WATCHDOG=1")
 
     def _start(self, child: Child) -> None:
@@ -253,7 +259,8 @@ class Parent:
         *lines, rest = (child.unread + data).split(b"\n")
         child.unread = rest.lstrip(BEAT)
         for line in lines:
-            self._hear(child, json.loads(line.lstrip(BEAT)))
+            with suppress(ValueError):  # something else has printed a line
+                self._hear(child, json.loads(line.lstrip(BEAT)))
         return True
 
     def _hear(self, child: Child, message: Mapping[str, Any]) -> None:
@@ -295,7 +302,8 @@ class Parent:
             file.unlink(missing_ok=True)
         if not self._is_ending:
             code = process.returncode
-            how = f"by {signal.Signals(-code).name}" if code < 0 else f"with the exit code {code}"
+            names = {each.value: each.name for each in signal.Signals}
+            how = f"by {names.get(-code, f'signal {-code}')}" if code < 0 else f"with the exit code {code}"
             self._put_off(child, f"ended {how}")
 
     def _put_off(self, child: Child, what: str) -> None:
@@ -345,7 +353,7 @@ class Parent:
 
 
 def _find_memory_folder() -> str | None:
-    """Return a folder in memory, which no full disk concerns, where the system has one."""
+    """Return a folder in memory, so that a full disk does not concern it, where the system has one."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None  # noqa: S108
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import signal
 import socket
 import sys
@@ -11,7 +10,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing, nullcontext
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import uvicorn
 
@@ -35,7 +34,8 @@ from .background import add_background_work
 from .listener import check_exposure
 from .options import ServerOptions
 
-STOP_SECONDS = 1.2  # that open requests have to end when the server is stopped
+TICK_SECONDS = 0.5
+STOP_SECONDS = 1.0  # that open requests have to end when the server is stopped
 CLOSE_SECONDS = 0.5  # that calls and jobs at hand have after that
 
 
@@ -114,12 +114,14 @@ def run_worker(
             if beat is not None:
                 beat()
 
-        server = HttpServer(app, connections, limits, on_start=ready, on_stop=stop, on_tick=tick)
+        # Ctrl-C goes to all processes of a terminal; where there is a parent, it says what comes of it.
+        signals = (signal.SIGTERM, signal.SIGINT) if peers is None else (signal.SIGTERM,)
+        server = HttpServer(app, connections, limits, on_start=ready, on_stop=stop, on_tick=tick, signals=signals)
         server.run(sockets=[listener])
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn, with callbacks for its start, its stop and every second. The process goes on when it has stopped."""
+    """uvicorn, with callbacks for its start, its stop and every half second. The process goes on after it."""
 
     def __init__(
         self,
@@ -130,21 +132,20 @@ class HttpServer(uvicorn.Server):
         on_start: Callable[[], None],
         on_stop: Callable[[], None],
         on_tick: Callable[[], None],
+        signals: tuple[signal.Signals, ...],
     ) -> None:
-        async def tick() -> None:
-            on_tick()
-
+        self._signals = signals
         make: Any = connections.make  # uvicorn calls it as it calls its own classes
         super().__init__(
             uvicorn.Config(
-                app, http=make, ws="none", backlog=limits.backlog, log_config=None, log_level="warning",
-                access_log=False, timeout_graceful_shutdown=math.ceil(STOP_SECONDS),
-                timeout_keep_alive=math.ceil(limits.idle_seconds), server_header=False, proxy_headers=False,
-                callback_notify=tick, timeout_notify=0,
+                app, http=make, ws="none", backlog=limits.backlog, log_config=None, log_level="error",
+                access_log=False, timeout_graceful_shutdown=cast(int, STOP_SECONDS),  # any number will do
+                timeout_keep_alive=round(limits.idle_seconds), server_header=False, proxy_headers=False,
             )
         )  # fmt: skip
         self._on_start = on_start
         self._on_stop = on_stop
+        self._on_tick = on_tick
         self._received: int | None = None
 
     def capture_signals(self) -> Any:
@@ -164,13 +165,19 @@ class HttpServer(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to take requests, and say so."""
-        for each in (signal.SIGTERM, signal.SIGINT):
+        for each in self._signals:
             if sys.platform == "win32":
                 signal.signal(each, lambda number, _: self._stop(number))
             else:
                 asyncio.get_running_loop().add_signal_handler(each, self._stop, each)
         await super().startup(sockets)
+        self._tick()
         self._on_start()
+
+    def _tick(self) -> None:
+        """Call back at intervals, by a clock that nobody sets."""
+        self._on_tick()
+        asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
 
     def _stop(self, received: int) -> None:
         if self._received is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import cast
 
 from ..conversations.mirror import VisibleRecord
@@ -33,9 +34,14 @@ class QueuedMirror:
         """Make changes; the files follow soon or, if something is forgotten, before this returns."""
         if forgets and (vault := self._find_vault()) is not None:
             return vault.apply(changes, visible, forgets=True)
-        answers = self._engine.apply([*changes, make_markdown_job(visible)])
+        if forgets:  # on a full disk there may be room for deletes alone
+            answers = self._engine.apply(changes)
+            with suppress(Unavailable):
+                self._engine.apply([make_markdown_job(visible)])
+        else:
+            answers = self._engine.apply([*changes, make_markdown_job(visible)])[:-1]
         self._notice()
-        return answers[:-1]
+        return answers
 
     def _find_vault(self) -> Vault | None:
         try:

@@ -14,6 +14,7 @@ import anyio.to_thread
 import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
+from tests.waiting import wait_until
 
 from cofio.http import bodies
 from cofio.http.bodies import BodyBudget, read_pieces
@@ -35,6 +36,7 @@ class Application:
     go_on: threading.Event = field(default_factory=threading.Event)
     waiting: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
     flood_over: threading.Event = field(default_factory=threading.Event)
+    connections: Connections | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == "/early":
@@ -125,6 +127,7 @@ Connect = Callable[..., Client]
 def serving(application: Application, limits: ConnectionLimits) -> Iterator[Connect]:
     """A real server with limited connections; give a function that connects to it."""
     started, connections = threading.Event(), Connections(limits)
+    application.connections = connections
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -252,9 +255,12 @@ def test_a_head_without_end_is_refused(application: Application) -> None:
 def test_the_one_that_has_been_silent_longest_makes_room(application: Application) -> None:
     with limited(application, 3) as connect:
         first, second, third = connect(), connect(HALF_A_HEAD), connect(HALF_A_BODY)
-        for _ in range(2):  # the second time it is sure that the other two have come before
-            first.send(GET)
-            assert first.read_answer() == (200, b"0")
+        assert application.connections is not None
+        waiting = application.connections._waiting
+        wait_until(lambda: [each.received > 0 for each in [*waiting] if not each.requests].count(True) == 1)
+        wait_until(lambda: sum(each.requests for each in [*waiting]) == 1)
+        first.send(GET)  # after the other two
+        assert first.read_answer() == (200, b"0")
         assert connect(GET).read_answer() == (200, b"0")
         assert second.is_closed()
         assert connect(GET).read_answer() == (200, b"0")

@@ -83,6 +83,6 @@ def _read_parent(process: int) -> int:
 def _read_stat(process: int) -> str:
     """Read the state of a process and what follows it; "" if there is no such process."""
     try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].lstrip()
+        return Path(f"/proc/{process}/stat").read_text(errors="replace").rpartition(")")[2].lstrip()
     except OSError:
         return ""

@@ -80,9 +80,10 @@ def _check_extra() -> None:
 
 
 def _say_goodbye() -> None:
-    from .terminal import note
+    from ...http.logs import flush_log, say
 
-    note("stopped; all that was written is kept. Goodbye")
+    say("stopped; all that was written is kept. Goodbye")
+    flush_log()
 
 
 def _announce(args: Namespace, address: StoreAddress, url: str) -> None:

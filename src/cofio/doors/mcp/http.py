@@ -133,7 +133,7 @@ class Door:
         try:
             self._check_room(scope)  # before a body is read that would be of no use
             body = bytes(await read_body(scope, receive, MAX_FRAME))
-            await self._check(body)
+            await self._check(body, get_client(scope))
             self._check_room(scope)
         except RequestError as error:
             await _render_refusal(error)(scope, receive, send)
@@ -150,10 +150,10 @@ class Door:
             raise self._load.refuse()
         self._load.check_room(get_client(scope))
 
-    async def _check(self, body: bytes) -> None:
+    async def _check(self, body: bytes, client: str) -> None:
         """Raise RequestError for a body that would be costly to parse."""
         if len(body) > LIMITS.values:  # a shorter one cannot hold as many, and how deep it is, the parser sees
-            problem = await self._queue.run(partial(_measure, body))
+            problem = await self._queue.run(partial(_measure, body), client=client)
             if problem is not None:
                 raise RequestError(400, problem)
 

@@ -30,7 +30,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from ...http.admission import CallQueue, ServerLoad, get_gone_check
+from ...http.admission import CallQueue, ServerLoad, get_client, get_gone_check
 from ...http.bodies import BodyTooLong, check_length, read_pieces
 from ...http.errors import FaultLog, RequestError, describe_failure, get_request_id, render_failure
 from ...http.tokens import Tokens
@@ -108,7 +108,7 @@ class Door:
     async def _render_beside(self, scope: Scope, work: Callable[[], Response]) -> Response:
         """Render beside the event loop, as whatever takes time is done."""
         try:
-            return await self._queue.run(work)
+            return await self._queue.run(work, client=get_client(scope))
         except RequestError as error:  # there is more to do than can be done soon, so this is not rendered either
             return _render_plainly(error)
 
@@ -131,7 +131,7 @@ class Door:
     ) -> None:
         try:
             response = await self._queue.run(
-                partial(self._reply, scope, work), get_gone_check(scope) if reads else None
+                partial(self._reply, scope, work), get_gone_check(scope) if reads else None, client=get_client(scope)
             )
         except ClientDisconnect:
             raise

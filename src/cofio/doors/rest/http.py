@@ -47,6 +47,7 @@ WRITERS = 16  # calls that change something at once: most of them wait, and thos
 READERS = 4  # calls that only look at once: they hardly wait, so more would but get into each other's way
 CLOSE_SECONDS = 2.0  # that calls have to end after the server has stopped
 UPLOADERS = 3  # files that are read and stored at once: a large one takes some 200 MB for that, and a model its time
+MAX_CLIENT_NAME = 128  # characters of an app's or a project's name
 STOPPED = "The server was stopped before this was finished; it may have been done: look before you send it again"
 _faults = FaultLog(logging.getLogger("cofio.rest"))
 
@@ -210,7 +211,8 @@ def _find_client(token: str, fields: object) -> str:
     """Return by whom waiting is shared fairly: the token, and the app and project where one token has several."""
     if not isinstance(fields, dict):
         return token
-    return f"{token}/{fields.get('app_id', '')}/{fields.get('project_id', '')}"
+    names = (fields.get("app_id"), fields.get("project_id"))
+    return "/".join((token, *(each[:MAX_CLIENT_NAME] for each in names if isinstance(each, str))))
 
 
 def _make_ascii(sentence: str) -> str:
