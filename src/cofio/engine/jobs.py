@@ -15,10 +15,11 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import NamedTuple, cast
 
 from ..values.changes import Change, Delete, Edit, Put
@@ -188,8 +189,14 @@ class JobRunner:
                 else:
                     with self._lock:
                         self._running[job.id] = kind, job
-                    self._pool.submit(self._carry_out, kind, handler, job)
+                    future = self._pool.submit(self._carry_out, kind, handler, job)
+                    future.add_done_callback(partial(self._forget_cancelled, job.id))
         return pause
+
+    def _forget_cancelled(self, id: str, future: Future[None]) -> None:
+        if future.cancelled():
+            with self._lock:
+                self._running.pop(id, None)
 
     def _list_startable(self, kind: str, handler: Handler) -> Iterator[tuple[Record, float]]:
         """Yield the jobs that no thread of this process has, each with the seconds until it may be started."""

@@ -277,6 +277,7 @@ def serving(
         runner.start()
         with closing(memory), closing(door), TestClient(whole, base_url="http://localhost") as client:
             yield Api(client, engine, door, runner), tokens
+            door.stop_waiting()  # for a model
             runner.close(5.0)
 
 
@@ -286,6 +287,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith(("COFIO_", "EVEROS_")) or name == "AGENT_STORE_PATH"]:
         monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
+    for name in ("FIRST_RETRY_SECONDS", "POLL_SECONDS"):  # no test waits for failed or left jobs
+        monkeypatch.setattr(f"cofio.engine.jobs.{name}", 0.2)
     return tmp_path
 
 
