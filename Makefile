@@ -24,7 +24,7 @@ run: .venv/.model
 
 # Nothing but Python packages: under 90 s on two cores.
 quick: .venv/.dev
-	@$(PYTEST) -n 2 --tier quick
+	@$(PYTEST) -n 3 --tier quick
 
 # What a release must pass, with every real client, server and browser: under 8 minutes.
 test: setup
