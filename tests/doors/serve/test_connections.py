@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import anyio.lowlevel
@@ -164,8 +164,9 @@ def application() -> Application:
 @contextmanager
 def limited(application: Application, limit: int = 100, **seconds: float) -> Iterator[Connect]:
     """A server whose clients may take these times, and any other for ever."""
-    times = {"head_seconds": NEVER, "unread_seconds": NEVER, "idle_seconds": NEVER} | seconds
-    with serving(application, ConnectionLimits(connections=limit, **times)) as connect:  # type: ignore[arg-type]
+    times: dict[str, Any] = {"head_seconds": NEVER, "unread_seconds": NEVER, "idle_seconds": NEVER} | seconds
+    limits = replace(ConnectionLimits(connections=limit), **times)
+    with serving(application, limits) as connect:
         yield connect
 
 
