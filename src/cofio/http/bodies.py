@@ -3,55 +3,46 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope
 
-from .connections import Connection
+from .connections import CONNECTION, Connection
 from .errors import RequestError
 
-CONNECTION = "connection"  # in a request's state: what it came by, where that is known
-BODY_SHARE = "body_share"  # in a request's state: its share of the memory for bodies
+BODY_BUDGET = "body_budget"  # in a request's state: the BodyBudget of the server
 MAX_BODY_BYTES = 268_435_456  # of all requests of one process that are not answered yet
 SMALL_BODY_BYTES = 65_536  # that a request may always have
 MAX_PAUSE_SECONDS = 30.0  # between two pieces of a body
 SLOW_SECONDS, MIN_BYTES_PER_SECOND = 60.0, 1024  # a body that takes longer has to come faster than that
+NOT_JSON = (
+    "the body has to be JSON, and to say so: send the header `Content-Type: application/json`"
+    " (with curl: -H 'Content-Type: application/json')"
+)
 
 
-class BodyShare:
-    """The bytes of one request's body that are in memory."""
+class BodyBudget:
+    """The memory for the bodies of all requests of a process."""
 
-    def __init__(self, budget: BodyBudget) -> None:
-        self._budget = budget
-        self.size = 0
+    def __init__(self, limit: int = MAX_BODY_BYTES) -> None:
+        self._left = limit
+        self._sizes: dict[str, int] = {}
+        """Bytes in memory by the id of their request."""
 
-    def add(self, count: int) -> None:
-        """Take so many bytes more. Raises RequestError if there is no room for them."""
-        self.size += count
-        self._budget.left -= count
-        if self._budget.left < 0 and self.size > SMALL_BODY_BYTES:
+    def add(self, request: str, count: int) -> None:
+        """Count so many bytes more of a request. Raises RequestError if there is no room for them."""
+        size = self._sizes[request] = self._sizes.get(request, 0) + count
+        self._left -= count
+        if self._left < 0 and size > SMALL_BODY_BYTES:
             raise RequestError(
                 503, "this server has all the large requests that it can hold: try again", headers={"Retry-After": "1"}
             )
 
-
-class BodyBudget:
-    """The memory for the bodies of all requests."""
-
-    def __init__(self, limit: int = MAX_BODY_BYTES) -> None:
-        self.left = limit
-
-    @contextmanager
-    def share(self) -> Iterator[BodyShare]:
-        """Count the body of one request, until it is answered."""
-        share = BodyShare(self)
-        try:
-            yield share
-        finally:
-            self.left += share.size
+    def release(self, request: str) -> None:
+        """Count a request no more: it is answered."""
+        self._left += self._sizes.pop(request, 0)
 
 
 class BodyTooLong(RequestError):
@@ -61,23 +52,12 @@ class BodyTooLong(RequestError):
         super().__init__(413, f"the body is longer than {limit:,} bytes")
 
 
-class NotJson(RequestError):
-    """A body that does not say that it is JSON: a page of another site could have sent it without being asked."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            415,
-            "the body has to be JSON, and to say so: send the header `Content-Type: application/json`"
-            " (with curl: -H 'Content-Type: application/json')",
-        )
-
-
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytearray:
     """Read the body of a request, which has to be JSON, and to say so unless it is empty.
 
     Raises:
-        NotJson: it is of another type, or of none.
         BodyTooLong: it has more bytes than it may have. It is raised as soon as that is known.
+        RequestError: it is of another type, or of none: a page of another site can send that without being asked.
     """
     headers = Headers(scope=scope)
     is_json = _is_json(headers.getlist("content-type"))
@@ -86,7 +66,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytearray:
     async for piece in read_pieces(scope, receive):
         body += piece
         if body and not is_json:
-            raise NotJson
+            raise RequestError(415, NOT_JSON)
         if len(body) > limit:
             raise BodyTooLong(limit)
     return body
@@ -99,43 +79,49 @@ async def read_pieces(scope: Scope, receive: Receive, *, keeps: bool = True) -> 
         RequestError: nothing came for too long, or there is no room for more.
         ClientDisconnect: the client has gone.
     """
-    share: BodyShare | None = scope["state"].get(BODY_SHARE) if keeps else None
-    connection: Connection | None = scope["state"].get(CONNECTION)
+    state = scope["state"]
+    budget: BodyBudget | None = state.get(BODY_BUDGET) if keeps else None
+    connection: Connection | None = state.get(CONNECTION)
     loop = asyncio.get_running_loop()
     start, size, is_whole = loop.time(), 0, False
     while not is_whole:
         if connection is not None:
-            connection.wait_for_body(True)
+            connection.set_waiting(True)
         try:
             async with asyncio.timeout(MAX_PAUSE_SECONDS):
                 message = await receive()
         except TimeoutError:
             raise RequestError(408, f"nothing more of the body came for {MAX_PAUSE_SECONDS:g} seconds") from None
         if connection is not None:
-            connection.wait_for_body(False)
+            connection.set_waiting(False)
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         piece: bytes = message.get("body", b"")
         size, seconds = size + len(piece), loop.time() - start
         if seconds > SLOW_SECONDS and size < seconds * MIN_BYTES_PER_SECOND:
             raise RequestError(408, "the body comes too slowly")
-        if share is not None:
-            share.add(len(piece))
+        if budget is not None:
+            budget.add(state["request_id"], len(piece))
         yield piece
         is_whole = not message.get("more_body")
 
 
 def is_large(scope: Scope) -> bool:
     """Return whether a request has a large body, or does not say how large it is."""
-    length = Headers(scope=scope).get("content-length", "" if scope["method"] == "POST" else "0")
-    return not length.isdigit() or len(length) > 9 or int(length) > SMALL_BODY_BYTES
+    length = _read_length(Headers(scope=scope))
+    return scope["method"] == "POST" if length is None else length > SMALL_BODY_BYTES
 
 
 def check_length(headers: Headers, limit: int) -> None:
     """Raise BodyTooLong for a body that is announced to have more bytes than it may have."""
-    declared = headers.get("content-length", "")
-    if declared.isascii() and declared.isdigit() and (len(declared) > 18 or int(declared) > limit):
+    if (_read_length(headers) or 0) > limit:
         raise BodyTooLong(limit)
+
+
+def _read_length(headers: Headers) -> float | None:
+    """Return how long a body is announced to be, or None."""
+    declared = headers.get("content-length", "")
+    return float(declared) if declared.isascii() and declared.isdigit() else None
 
 
 def _is_json(types: list[str]) -> bool:

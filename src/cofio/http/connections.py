@@ -1,24 +1,27 @@
 """Limits on connections: how many there may be, and how long a client may keep one without sending a request.
 
-uvicorn waits for a client's first request, or for the rest of its head, for ever, and takes connections until there are
-no descriptors left, for the store neither.
+uvicorn waits without limit for a first request, for the rest of a head and for a client to read its answer, and takes
+connections until no descriptors are left for the store.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from starlette.types import Scope
 from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from ..system.processes import count_files, raise_file_limit
+from .admission import IS_GONE
 from .logs import LogThrottle
+
+CONNECTION = "connection"  # in a request's state: the Connection that it came by, if the server has limits
 
 MAX_CONNECTIONS = 4096
 MAX_HEAD_BYTES = 1_048_576  # that may come before a request begins
@@ -38,12 +41,12 @@ class ConnectionLimits:
     connections: int = MAX_CONNECTIONS
     backlog: int = BACKLOG
     head_seconds: float = 10
-    """Until a request begins, from the connection or from the first byte of its head on."""
+    """From the connection to the first byte, and from the first byte of a head to its end."""
     unread_seconds: float = 60
     """In which a client reads nothing of its answer."""
     idle_seconds: float = 130
-    """Between two requests. Longer than proxies keep an idle connection (nginx 60, Caddy 120): the side that waits for
-    answers has to close first, for a request that is sent while this side closes is lost."""
+    """Between two requests; uvicorn closes such a connection. Longer than proxies keep one (nginx 60, Caddy 120): a
+    request that is sent while this side closes is lost, so the proxy has to close first."""
 
     @classmethod
     def measure(cls, processes: int = 1) -> ConnectionLimits:
@@ -58,101 +61,70 @@ class Connections:
     """The open connections of one process."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
-        self._limits = limits
-        self._waiting: dict[Connection, None] = {}
-        """Those without a whole request; the one that has been silent longest stands first."""
-        self._busy: set[Connection] = set()
-        self._by_peer: dict[Any, Connection] = {}
+        self.limits = limits
+        self._open: OrderedDict[Connection, None] = OrderedDict()
+        """The one that has been silent longest stands first."""
         self._throttle = LogThrottle()
-        self._sweep: asyncio.TimerHandle | None = None
+        self._is_watching = False
 
     def make(self, config: Config, server_state: Any, app_state: dict[str, Any], _loop: Any = None) -> Connection:
         """Make a connection, as uvicorn makes its own: for `uvicorn.Config(http=...)`."""
-        return Connection(self, HttpToolsProtocol(config, server_state, app_state, _loop))
-
-    @contextmanager
-    def hold(self, scope: Scope) -> Iterator[Connection | None]:
-        """Keep the connection of a request open while the block runs; None where it is not one of these."""
-        client = scope.get("client")
-        connection = None if client is None else self._by_peer.get(tuple(client))
-        if connection is None:
-            yield None
-            return
-        connection.requests += 1
-        self.set_waiting(connection, False)
-        try:
-            yield connection
-        finally:
-            connection.requests -= 1
-            if not connection.requests:
-                connection.reset()
-                self.set_waiting(connection, True)
+        return Connection(self, config, server_state, app_state)
 
     def add(self, connection: Connection) -> bool:
         """Take in a connection, in place of the one that was silent longest if need be; False if there is no room."""
-        loop = asyncio.get_running_loop()
-        if self._sweep is None:
-            self._sweep = loop.call_later(1.0, self._close_late, loop)
-        if len(self._waiting) + len(self._busy) >= self._limits.connections:
+        if not self._is_watching:
+            self._is_watching = True
+            self._close_late()
+        if len(self._open) >= self.limits.connections:
             if (more := self._throttle.admit()) is not None:
-                _log.warning("all %s connections are taken%s", f"{self._limits.connections:,}", more)
-            if not self._waiting:
+                _log.warning("all %s connections are taken%s", f"{self.limits.connections:,}", more)
+            longest = next((each for each in self._open if each.is_waiting), None)
+            if longest is None:
                 return False
-            longest = next(iter(self._waiting))
             self.remove(longest)
             longest.close(TOO_MANY if longest.requests else b"")
-        self._waiting[connection] = None
-        self._by_peer[connection.peer] = connection
+        self._open[connection] = None
         return True
 
     def remove(self, connection: Connection) -> None:
         """Forget a connection."""
-        self._waiting.pop(connection, None)
-        self._busy.discard(connection)
-        if self._by_peer.get(connection.peer) is connection:
-            del self._by_peer[connection.peer]
+        self._open.pop(connection, None)
 
-    def set_waiting(self, connection: Connection, is_waiting: bool) -> None:
-        """Note whether a connection waits for its client, who has just sent something: others make room first."""
-        if connection in self._waiting or connection in self._busy:
-            self._waiting.pop(connection, None)
-            self._busy.discard(connection)
-            if is_waiting:
-                self._waiting[connection] = None
-            else:
-                self._busy.add(connection)
+    def note_activity(self, connection: Connection) -> None:
+        """Have all others make room before this one."""
+        if connection in self._open:
+            self._open.move_to_end(connection)
 
-    def _close_late(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _close_late(self) -> None:
         """Close the connections of clients that keep the server waiting, and look again in a second."""
-        now = loop.time()
-        for connection in [*self._waiting, *self._busy]:
-            if connection.is_unread(now, self._limits.unread_seconds):
-                connection.abort()
-            elif connection in self._waiting and connection.is_late(now, self._limits):
-                connection.close(TOO_SLOW if connection.received else b"")
-        self._sweep = loop.call_later(1.0, self._close_late, loop)
+        loop = asyncio.get_running_loop()
+        for connection in [*self._open]:
+            connection.close_if_late(loop.time())
+        loop.call_later(1.0, self._close_late)
 
 
 class Connection(asyncio.Protocol):
     """One connection: passes everything on to uvicorn's protocol, and notes when something came."""
 
-    def __init__(self, connections: Connections, protocol: HttpToolsProtocol) -> None:
+    def __init__(self, connections: Connections, config: Config, server_state: Any, app_state: dict[str, Any]) -> None:
+        state = {**app_state, CONNECTION: self, IS_GONE: self.is_gone}  # uvicorn copies it for each request
+        self._protocol = HttpToolsProtocol(config, server_state, state)
         self._connections = connections
-        self._protocol = protocol
         self._transport: asyncio.Transport | None = None
-        self._since = 0.0
-        self._is_fresh = True
-        self._backlog: tuple[int, float] = 0, 0.0
-        self.peer: Any = None
+        self._head_deadline = 0.0
+        self._unread_bytes, self._read_at = 0, 0.0
+        self.is_waiting = True
+        """The client has to send something, so the connection can make room for another."""
         self.requests = 0
+        """Requests under way: two for a moment, as uvicorn begins the next one early."""
         self.received = 0
         """Bytes that came while no request was under way."""
 
     def connection_made(self, transport: Any) -> None:  # uvloop's is no asyncio.Transport
         self._transport = transport
-        self._since = asyncio.get_running_loop().time()
-        peer = transport.get_extra_info("peername")
-        self.peer = tuple(peer[:2]) if peer else id(self)
+        self._read_at = asyncio.get_running_loop().time()
+        self._head_deadline = self._read_at + self._connections.limits.head_seconds
         self._protocol.connection_made(transport)
         if not self._connections.add(self):
             self.close(TOO_MANY)
@@ -163,10 +135,10 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if not self.requests:
-            if not self.received and not self._is_fresh:
-                self._since = asyncio.get_running_loop().time()
+            if not self.received:
+                self._head_deadline = asyncio.get_running_loop().time() + self._connections.limits.head_seconds
             self.received += len(data)
-            self._connections.set_waiting(self, True)
+            self._connections.note_activity(self)
         self._protocol.data_received(data)
         if self.received > MAX_HEAD_BYTES and not self.requests:
             self.close(TOO_LONG)
@@ -180,45 +152,47 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._protocol.resume_writing()
 
-    def reset(self) -> None:
-        """Wait for the next request from now on."""
-        self._is_fresh, self.received = False, 0
-        self._since = asyncio.get_running_loop().time()
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep the connection open while a request of it is under way."""
+        self.requests += 1
+        self._head_deadline = float("inf")
+        self.set_waiting(False)
+        try:
+            yield
+        finally:
+            self.requests -= 1
+            if not self.requests:
+                self.received = 0
+                self.set_waiting(True)
 
-    def wait_for_body(self, is_waiting: bool) -> None:
-        """Note whether the request at hand waits for the rest of its body."""
-        self._connections.set_waiting(self, is_waiting)
+    def set_waiting(self, is_waiting: bool) -> None:
+        """Note whether the client has to send something: a request, or the rest of a body."""
+        self.is_waiting = is_waiting
+        self._connections.note_activity(self)
 
     def is_gone(self) -> bool:
         """Return whether the client has closed the connection."""
         return self._transport is None or self._transport.is_closing()
 
-    def is_late(self, now: float, limits: ConnectionLimits) -> bool:
-        """Return whether the client has kept the server waiting for too long."""
-        has_begun = self._is_fresh or self.received
-        if self.requests:  # the time of a body is measured where it is read
-            return False
-        return now - self._since > (limits.head_seconds if has_begun else limits.idle_seconds)
-
-    def is_unread(self, now: float, seconds: float) -> bool:
-        """Return whether the client has read nothing of its answer for so many seconds."""
+    def close_if_late(self, now: float) -> None:
+        """Close the connection if its client sends no whole head, or reads nothing of its answer, for too long."""
         assert self._transport is not None
         size = self._transport.get_write_buffer_size()
-        if not size or size < self._backlog[0] or not self._backlog[0]:
-            self._backlog = size, now
-        return size > 0 and now - self._backlog[1] > seconds
+        if not size or size < self._unread_bytes:
+            self._read_at = now
+        self._unread_bytes = size
+        if now - self._read_at > self._connections.limits.unread_seconds:
+            self._transport.abort()
+        elif now > self._head_deadline:
+            self.close(TOO_SLOW if self.received else b"")
 
     def close(self, answer: bytes = b"") -> None:
         """Close the connection, after an answer in the application's place."""
-        if self._transport is not None and not self._transport.is_closing():
-            if self._transport.get_write_buffer_size():  # which would have to be read first
-                self._transport.abort()
-                return
-            if answer:
-                self._transport.write(answer)
-            self._transport.close()
-
-    def abort(self) -> None:
-        """Close the connection without waiting for the client to read what there is for it."""
-        if self._transport is not None:
+        if self._transport is None or self._transport.is_closing():
+            return
+        if self._transport.get_write_buffer_size():  # which would have to be read first
             self._transport.abort()
+            return
+        self._transport.write(answer)
+        self._transport.close()

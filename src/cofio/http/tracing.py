@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from asyncio import CancelledError
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import nullcontext
 from time import perf_counter
 from uuid import uuid4
 
@@ -11,9 +12,9 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .admission import IS_GONE, RETRY_AFTER_SECONDS
-from .bodies import BODY_SHARE, CONNECTION, BodyBudget
-from .connections import Connection, Connections
+from .admission import RETRY_AFTER_SECONDS
+from .bodies import BODY_BUDGET, BodyBudget
+from .connections import CONNECTION, Connection
 
 CLOSE_SECONDS = 0.05  # between two connections that are closed for that
 CLIENT_GONE = 499  # what nginx calls a request whose client did not wait
@@ -25,18 +26,10 @@ Observer = Callable[[str, str, int, float], None]
 class RequestTracer:
     """The outermost application of a server."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        observe: Observer | None = None,
-        *,
-        connections: Connections | None = None,
-        shares_load: bool = False,
-    ) -> None:
+    def __init__(self, app: ASGIApp, observe: Observer | None = None, *, shares_load: bool = False) -> None:
         """With `shares_load`, other processes take connections from the same listener."""
         self._app = app
         self._observe = observe
-        self._connections = connections
         self._shares_load = shares_load
         self._bodies = BodyBudget()
         self._open_requests = 0
@@ -49,13 +42,6 @@ class RequestTracer:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if self._connections is None:
-            await self._trace(scope, receive, send, {})
-            return
-        with self._connections.hold(scope) as connection:
-            await self._trace(scope, receive, send, _describe(connection))
-
-    async def _trace(self, scope: Scope, receive: Receive, send: Send, extra: Mapping[str, object]) -> None:
         identity, status, start, has_begun = uuid4().hex, 500, perf_counter(), False
 
         async def send_traced(message: Message) -> None:
@@ -69,25 +55,27 @@ class RequestTracer:
                 message["headers"] = headers
             await send(message)
 
-        with self._bodies.share() as share:
-            # In a copy: a server need not make one of what the lifespan left, and the next request is someone else's.
-            state = {**scope.get("state", {}), **extra, "request_id": identity, BODY_SHARE: share}
-            # White space around a value is not part of it; not every parser takes it away.
-            headers = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
-            self._open_requests += 1
-            try:
+        # In a copy: a server need not make one of what the lifespan left, and the next request is someone else's.
+        state = {**scope.get("state", {}), "request_id": identity, BODY_BUDGET: self._bodies}
+        # White space around a value is not part of it; not every parser takes it away.
+        headers = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        connection: Connection | None = state.get(CONNECTION)
+        self._open_requests += 1
+        try:
+            with connection.hold() if connection is not None else nullcontext():
                 app = _refuse if self.is_stopping else self._app
                 await app({**scope, "headers": headers, "state": state}, receive, send_traced)
-            except ClientDisconnect:  # there is no one to answer
-                status = CLIENT_GONE
-            except CancelledError:  # the time is up that a server which stops gives to its calls
-                if not self.is_stopping or has_begun:
-                    raise
-                await _refuse(scope, receive, send_traced)
-            finally:
-                self._open_requests -= 1
-                if self._observe is not None:
-                    self._observe(scope["method"], scope["path"], status, perf_counter() - start)
+        except ClientDisconnect:  # there is no one to answer
+            status = CLIENT_GONE
+        except CancelledError:  # the time is up that a server which stops gives to its calls
+            if not self.is_stopping or has_begun:
+                raise
+            await _refuse(scope, receive, send_traced)
+        finally:
+            self._open_requests -= 1
+            self._bodies.release(identity)
+            if self._observe is not None:
+                self._observe(scope["method"], scope["path"], status, perf_counter() - start)
 
     def _should_share(self, now: float) -> bool:
         """Return whether to close a connection, so that the client's next one can go to another process."""
@@ -95,11 +83,6 @@ class RequestTracer:
             return False
         self._next_close = now + CLOSE_SECONDS
         return True
-
-
-def _describe(connection: Connection | None) -> dict[str, object]:
-    """Return what the state of a request says of its connection."""
-    return {} if connection is None else {IS_GONE: connection.is_gone, CONNECTION: connection}
 
 
 async def _refuse(scope: Scope, receive: Receive, send: Send) -> None:

@@ -31,7 +31,6 @@ from ..doors.page.view_types import PageServer
 from ..doors.rest import http as rest
 from ..doors.rest import openapi
 from ..http.admission import CallQueue, ServerLoad
-from ..http.connections import Connections
 from ..http.errors import RequestError, describe_failure, render_failure
 from ..http.metrics import Metrics
 from ..http.origins import Origin
@@ -79,15 +78,14 @@ def make_app(
     health: Callable[[], Mapping[str, Any]] = dict,
     load: ServerLoad | None = None,
     page_door: page.Door | None = None,
-    connections: Connections | None = None,
     shares_load: bool = False,
 ) -> RequestTracer:
     """The application: MCP and the `routes` of the other doors, the guard before them all, and an id for each request.
 
     The `calls` are routes too, at plain addresses: a POST there goes straight to its door, past the framework, which
     would cost as much as a short call does. Whatever begins with a key of `under` goes straight to the door there.
-    `load` is what the doors were given, too. `page_door` is what browsers are shown. `connections` are those that the
-    requests come by; with `shares_load`, other processes take some from the same listener.
+    `load` is what the doors were given, too. `page_door` is what browsers are shown. With `shares_load`, other
+    processes take connections from the same listener.
     """
     load = load or ServerLoad()
     manager = make_session_manager(mcp)
@@ -150,7 +148,7 @@ def make_app(
             expose_headers=("x-request-id", rest.DEGRADED),
         )  # fmt: skip
     observe = None if metrics is None else metrics.observe
-    return RequestTracer(app, observe, connections=connections, shares_load=shares_load)
+    return RequestTracer(app, observe, shares_load=shares_load)
 
 
 def build_app(
@@ -162,7 +160,6 @@ def build_app(
     *,
     strict: bool,
     listener: socket.socket,
-    connections: Connections,
     shares_load: bool = False,
 ) -> RequestTracer:
     """Build the application of a server: every door on one memory, behind the guard."""
@@ -192,5 +189,5 @@ def build_app(
         under={threads.PREFIX: threads.Door(lambda: memory.engine, settings.zone, load)}, metrics=metrics,
         hosts={*LOCAL, *own, *names}, tokens=tokens, strict=strict,
         proxies=[name for name in names if not is_local(name)], origins=options.origins, zone=settings.zone,
-        health=check_health, load=load, page_door=page_door, connections=connections, shares_load=shares_load,
+        health=check_health, load=load, page_door=page_door, shares_load=shares_load,
     )  # fmt: skip

@@ -99,7 +99,7 @@ def run_worker(
         connections = Connections(limits)
         strict = check_exposure(Tokens(engine.shared_values or home), home, options.host, options.names)
         app = build_app(
-            options, memory, door, metrics, load, strict=strict, listener=listener, connections=connections,
+            options, memory, door, metrics, load, strict=strict, listener=listener,
             shares_load=peers is not None and peers.workers > 1,
         )  # fmt: skip
         if runner is not None:

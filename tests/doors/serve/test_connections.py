@@ -134,8 +134,8 @@ def serving(application: Application, limits: ConnectionLimits) -> Iterator[Conn
             await super().startup(sockets)
             started.set()
 
-    app, make = RequestTracer(application, connections=connections), cast(Any, connections.make)
-    server = Server(uvicorn.Config(app, http=make, ws="none", log_level="warning", timeout_keep_alive=300))
+    app, make, idle = RequestTracer(application), cast(Any, connections.make), cast(int, limits.idle_seconds)
+    server = Server(uvicorn.Config(app, http=make, ws="none", log_level="warning", timeout_keep_alive=idle))
     with ExitStack() as stack, socket.create_server(("127.0.0.1", 0)) as listening:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
@@ -257,9 +257,9 @@ def test_the_one_that_has_been_silent_longest_makes_room(application: Applicatio
     with limited(application, 3) as connect:
         first, second, third = connect(), connect(HALF_A_HEAD), connect(HALF_A_BODY)
         assert application.connections is not None
-        waiting = application.connections._waiting
-        wait_until(lambda: [each.received > 0 for each in [*waiting] if not each.requests].count(True) == 1)
-        wait_until(lambda: sum(each.requests for each in [*waiting]) == 1)
+        is_open = application.connections._open
+        wait_until(lambda: [each.received > 0 for each in [*is_open] if not each.requests].count(True) == 1)
+        wait_until(lambda: [each.requests for each in [*is_open] if each.is_waiting].count(1) == 1)
         first.send(GET)  # after the other two
         assert first.read_answer() == (200, b"0")
         assert connect(GET).read_answer() == (200, b"0")
@@ -286,12 +286,13 @@ def test_no_request_that_is_under_way_makes_room(application: Application, caplo
 
 def test_large_bodies_have_so_much_memory_together_and_no_more() -> None:
     budget = BodyBudget(150_000)
-    with budget.share() as first, budget.share() as second, budget.share() as small:
-        first.add(100_000)
-        with pytest.raises(RequestError, match="try again"):
-            second.add(100_000)
-        small.add(1000)
-    assert budget.left == 150_000
+    budget.add("first", 100_000)
+    with pytest.raises(RequestError, match="try again"):
+        budget.add("second", 100_000)
+    budget.add("small", 1000)
+    budget.release("first")
+    budget.release("second")
+    budget.add("third", 149_000)
 
 
 def test_a_burst_is_one_line_in_the_log() -> None:

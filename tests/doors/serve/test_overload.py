@@ -441,7 +441,7 @@ class Reader:
 def test_what_only_reads_is_not_begun_for_a_client_that_has_gone() -> None:
     reader = Reader()
     connections = Connections(ConnectionLimits())
-    app, make = RequestTracer(reader, connections=connections), cast(Any, connections.make)
+    app, make = RequestTracer(reader), cast(Any, connections.make)
     config = uvicorn.Config(app, http=make, ws="none", lifespan="off", log_level="warning")
     running = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as listening:
