@@ -1,6 +1,4 @@
-"""The tokens that clients of the server show, kept as hashes: in a file that only its owner reads, or in the database
-of a store that several machines share.
-"""
+"""The tokens of a server's clients. Only hashes are kept: in a private file, or in the database that machines share."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ from ..config.address import StoreAddress
 from ..config.trust import is_new, mark_made
 from ..engine.opening import exists, open_shared_values
 from ..system.atomic_files import replace_path
-from ..system.disk import has_permissions, is_link
+from ..system.disk import has_permissions
 from ..system.locks import lock_folder
 from ..system.safe_files import read_file
 from ..values.errors import Conflict, Invalid, NotFound, Unavailable
@@ -32,9 +30,9 @@ if TYPE_CHECKING:
     from ..backends.interface import SharedValues
 
 FILE = "tokens.json"
-SHARED = "tokens"  # under which they stand in a database
-FRESH = 1.0  # seconds for which the tokens of a database are known, once they were read
-TRIES = 50  # at a change of them, while others change them, too
+SHARED = "tokens"  # the name of their row in a database
+FRESH = 1.0  # seconds after which the tokens of a database are read again
+TRIES = 50  # of a change, while others change them, too
 PREFIX = "cofio_"
 MAX_FILE_BYTES = 16 * 2**20
 MAX_NAME = 100
@@ -42,7 +40,6 @@ MAX_SCOPE_NAME = 128  # characters of an app's or a project's name
 
 Access = Literal["all", "read"]
 
-_DAMAGE = (ValueError, TypeError, RecursionError, Invalid)
 _SCOPE_NAME = re.compile(r"[a-zA-Z0-9_.@+-]+")
 
 
@@ -100,12 +97,16 @@ class Tokens:
 
     def __init__(self, place: Path | SharedValues) -> None:
         """`place` is the store's folder or, of a store that several machines share, what they have in common."""
-        self._storage: TokenFile | TokenRow = TokenFile(place) if isinstance(place, Path) else TokenRow(place)
+        self._path = place / FILE if isinstance(place, Path) else None
+        self._values: SharedValues = TokenFile(place) if isinstance(place, Path) else place
+        self._read_at = float("-inf")
+        self._known: tuple[str | None, tuple[Token, ...] | None] = None, None
+        """The text that was last read, and its tokens; None if there never was one."""
 
     @property
     def is_current(self) -> bool:
         """Return whether changes that others made are known; otherwise `refresh` finds out, and may have to wait."""
-        return self._storage.is_current
+        return self._path is not None or time.monotonic() - self._read_at < FRESH
 
     def refresh(self) -> None:
         """Find out what others have changed.
@@ -113,20 +114,33 @@ class Tokens:
         Raises:
             Unavailable: the database cannot be reached, or the tokens cannot be understood.
         """
-        self._storage.refresh()
+        began = time.monotonic()
+        try:
+            text = self._values.read(SHARED)
+            if text != self._known[0]:
+                self._known = text, None if text is None else _decode(text)
+        except (ValueError, TypeError, RecursionError, Invalid, OSError) as error:
+            what, remedy = "the tokens in the database are", f"delete the row {SHARED!r} of the table shared"
+            if self._path is not None:
+                what, remedy = f"{self._path} is", "remove it"
+            raise Unavailable(f"{what} damaged ({error}): {remedy}, and make the tokens anew") from error
+        self._read_at = began
 
     def all(self) -> tuple[Token, ...]:
-        """Return every token.
+        """Return every token, those of a database as they were when last read.
 
         Raises:
             Unavailable: they cannot be understood, so no token is accepted.
         """
-        return self._storage.read() or ()
+        if self._path is not None or self._read_at == float("-inf"):
+            self.refresh()
+        return self._known[1] or ()
 
     @property
     def are_required(self) -> bool:
         """Return whether clients have to show a token: from the first on, also when the last has been ended."""
-        return self._storage.read() is not None
+        self.all()
+        return self._known[1] is not None
 
     def find(self, text: str) -> Token | None:
         """Return the token that was shown, or None if there is no such token."""
@@ -147,158 +161,86 @@ class Tokens:
         made = datetime.now(UTC).isoformat(timespec="seconds")
         token = Token(name=name, made=made, hash=_hash(text), app=app, project=project, access=access)
 
-        def append(tokens: list[Token]) -> None:
+        def append(tokens: tuple[Token, ...]) -> tuple[Token, ...]:
             if any(each.name == name for each in tokens):
                 raise Conflict(f"the token {name}")
-            tokens.append(token)
+            return (*tokens, token)
 
-        self._storage.change(append)
+        self._change(append)
         return text
 
     def remove(self, name: str) -> None:
         """End a token. Raises NotFound if there is none of this name."""
 
-        def leave_out(tokens: list[Token]) -> None:
-            others = [each for each in tokens if each.name != name]
-            if len(others) == len(tokens):
+        def leave_out(tokens: tuple[Token, ...]) -> tuple[Token, ...]:
+            if all(each.name != name for each in tokens):
                 raise NotFound(name)
-            tokens[:] = others
+            return tuple(each for each in tokens if each.name != name)
 
-        self._storage.change(leave_out)
+        self._change(leave_out)
 
-    def check(self) -> list[str]:
-        """Return what is wrong with them, in sentences that say what to do."""
-        return self._storage.check()
-
-    def make_private(self) -> None:
-        """Make the file that they are in, if there is one, readable by its owner alone."""
-        if isinstance(self._storage, TokenFile):
-            self._storage.make_private()
-
-
-class TokenFile:
-    """Tokens in a file of the store's folder, which each call looks at."""
-
-    is_current = True
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._path = folder / FILE
-        self._stamp: tuple[int, int, int] | None = None
-        self._tokens: tuple[Token, ...] = ()
-
-    def refresh(self) -> None:
-        """Do nothing: there is nothing to wait for."""
-
-    def read(self) -> tuple[Token, ...] | None:
-        """Return every token, or None if there is no file."""
-        try:
-            status = self._path.lstat()
-        except FileNotFoundError:
-            self._stamp, self._tokens = None, ()
-            return None
-        stamp = (status.st_mtime_ns, status.st_size, status.st_ino)
-        if stamp != self._stamp:
-            try:
-                self._tokens = _decode(read_file(self._path, limit=MAX_FILE_BYTES) or b"")
-            except (*_DAMAGE, OSError) as error:
-                raise Unavailable(f"{self._path} is damaged ({error}): remove it, and make the tokens anew") from error
-            self._stamp = stamp
-        return self._tokens
-
-    def change(self, work: Callable[[list[Token]], None]) -> None:
-        """Let `work` change the tokens in place, one process at a time."""
-        new = is_new(self._folder)
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if new:
-            mark_made(self._folder)
-        with lock_folder(self._folder, wait=True):
-            tokens = list(self.read() or ())
-            work(tokens)
-            with replace_path(self._path) as file:
-                file.write(_encode(tokens).encode())
-
-    def check(self) -> list[str]:
-        """Return what is wrong with the file."""
-        try:
-            status = self._path.lstat()
-            if not stat.S_ISREG(status.st_mode):
-                what = "a link" if is_link(status) else "no plain file"
-                return [f"{self._path} is {what}: remove it, and make the tokens anew"]
-            self.read()
-        except FileNotFoundError:
-            return []
-        except Unavailable as error:
-            return [f"{error}; until then no client is let in"]
-        mode = stat.S_IMODE(status.st_mode)
-        if mode & 0o077 and has_permissions():
-            return [f"others may look into {self._path}: its permissions are {mode:04o}, not 0600"]
-        return []
-
-    def make_private(self) -> None:
-        """Make the file, if there is one, readable by its owner alone."""
-        with suppress(FileNotFoundError):
-            if not self._path.is_symlink():
-                self._path.chmod(0o600)
-
-
-class TokenRow:
-    """Tokens in the database, which is asked again when they were read some time ago."""
-
-    def __init__(self, shared: SharedValues) -> None:
-        self._shared = shared
-        self._read_at = float("-inf")
-        self._tokens: tuple[Token, ...] | None = None
-
-    @property
-    def is_current(self) -> bool:
-        """Return whether they were read a moment ago."""
-        return time.monotonic() - self._read_at < FRESH
-
-    def refresh(self) -> None:
-        """Read them from the database."""
-        began = time.monotonic()
-        self._tokens = self._parse(self._shared.read(SHARED))
-        self._read_at = began
-
-    def read(self) -> tuple[Token, ...] | None:
-        """Return every token as it was when they were last read, or None if there never was one."""
-        if self._read_at == float("-inf"):
-            self.refresh()
-        return self._tokens
-
-    def change(self, work: Callable[[list[Token]], None]) -> None:
-        """Let `work` change the tokens in place, again if others were faster."""
+    def _change(self, work: Callable[[tuple[Token, ...]], tuple[Token, ...]]) -> None:
+        """Put what `work` returns in the place of the tokens, and try again if others were faster."""
         for _ in range(TRIES):
-            text = self._shared.read(SHARED)
-            tokens = list(self._parse(text) or ())
-            work(tokens)
-            if self._shared.replace(SHARED, text, _encode(tokens)):
+            self.refresh()
+            text, tokens = self._known
+            new = json.dumps([asdict(token) for token in work(tokens or ())], indent=1)
+            if self._values.replace(SHARED, text, new):
                 self.refresh()
                 return
         raise Unavailable("others change the tokens at the same moment: try again")
 
     def check(self) -> list[str]:
-        """Return what is wrong with them."""
+        """Return what is wrong with them, in sentences that say what to do."""
         try:
             self.refresh()
+            mode = 0 if self._path is None else stat.S_IMODE(self._path.lstat().st_mode)
         except Unavailable as error:
             return [f"{error}; until then no client is let in"]
+        except FileNotFoundError:
+            return []
+        if mode & 0o077 and has_permissions():
+            return [f"others may look into {self._path}: its permissions are {mode:04o}, not 0600"]
         return []
 
-    def _parse(self, text: str | None) -> tuple[Token, ...] | None:
-        try:
-            return None if text is None else _decode(text)
-        except _DAMAGE as error:
-            raise Unavailable(
-                f"the tokens in the database are damaged ({error}): delete the row {SHARED!r} of the table shared, and"
-                " make the tokens anew"
-            ) from error
+    def make_private(self) -> None:
+        """Make the file that they are in, if there is one, readable by its owner alone."""
+        if self._path is not None and not self._path.is_symlink():
+            with suppress(FileNotFoundError):
+                self._path.chmod(0o600)
+
+
+class TokenFile:
+    """A file of the store's folder that is read and replaced like a value that is shared by a database."""
+
+    read_only = False
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._path = folder / FILE
+
+    def read(self, name: str) -> str | None:
+        """Return the content, or None if there is no file."""
+        content = read_file(self._path, limit=MAX_FILE_BYTES)
+        return None if content is None else content.decode()
+
+    def replace(self, name: str, old: str | None, new: str) -> bool:
+        """Put `new` in the place of `old`, one process at a time; False, and no change, if there is something else."""
+        is_first = is_new(self._folder)
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if is_first:
+            mark_made(self._folder)
+        with lock_folder(self._folder, wait=True):
+            if self.read(name) != old:
+                return False
+            with replace_path(self._path) as file:
+                file.write(new.encode())
+        return True
 
 
 @contextmanager
 def open_tokens(address: StoreAddress, *, make: bool = True) -> Iterator[Tokens]:
-    """The tokens of the store at an address, for a block. A database gets a store if it has none, and `make` says so.
+    """Open the tokens of the store at an address. A database gets a store if it has none, and `make` says so.
 
     Raises:
         Unavailable: the database cannot be reached, or there is no store.
@@ -324,11 +266,7 @@ def _hash(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def _encode(tokens: list[Token]) -> str:
-    return json.dumps([asdict(token) for token in tokens], indent=1)
-
-
-def _decode(text: str | bytes) -> tuple[Token, ...]:
+def _decode(text: str) -> tuple[Token, ...]:
     content = json.loads(text)
     if not isinstance(content, list):
         raise TypeError("it holds no list")

@@ -104,12 +104,13 @@ def test_the_doctor_closes_a_file_that_others_may_read_but_follows_no_link_and_o
     elsewhere.chmod(0o644)
     file.unlink()
     file.symlink_to(elsewhere)
-    assert cofio("doctor", "--fix").rows[-1] == ["problem", f"{file} is a link: remove it, and make the tokens anew"]
+    assert cofio("doctor", "--fix").rows[-1][1].startswith(f"{file} is a link; a memory's own files must not be links")
     assert elsewhere.stat().st_mode & 0o777 == 0o644
     file.unlink()
     os.mkfifo(file, 0o600)
     ran = cofio("doctor")
-    assert (ran.code, ran.rows[-1]) == (1, ["problem", f"{file} is no plain file: remove it, and make the tokens anew"])
+    assert (ran.code, ran.rows[-1][0]) == (1, "problem")
+    assert ran.rows[-1][1].startswith(f"{file} is not a plain file")
 
 
 @pytest.mark.parametrize("options", [["--project", "web"], ["--project", ""], ["--app"], ["--read-only=yes"]])
