@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
@@ -72,19 +72,16 @@ class Guard:
         try:
             if scope["path"] != HEALTH:
                 await self._refresh_tokens()
-            token = self._admit(scope)
+            admitted = self._admit(scope)
         except RequestError as error:
             response = await self._render_refusal(scope, error)
             await response(scope, receive, send)
             return
         # In a copy: a server need not make one of what the lifespan left, and the next request is someone else's.
-        state = {**scope.get("state", {}), "token": token}
-        if page.is_page(scope["path"]):
-            state["is_own_origin"] = self._is_own_origin(scope)
-        await self._app({**scope, "state": state}, receive, send)
+        await self._app({**scope, "state": {**scope.get("state", {}), **admitted}}, receive, send)
 
     async def _refresh_tokens(self) -> None:
-        """See to it that the tokens are known as they are now, which may take a question to the database.
+        """Bring the tokens up to date, for which a database may have to be asked.
 
         Raises:
             RequestError: they cannot be read soon.
@@ -93,67 +90,61 @@ class Guard:
             return
         if self._refresh is None or self._refresh.done():  # all requests that wait for it share one
             self._refresh = asyncio.ensure_future(asyncio.to_thread(self._tokens.refresh))
-            self._refresh.add_done_callback(_take_error)
+            # Its error is taken here, too: there may be no request left that waits for it.
+            self._refresh.add_done_callback(lambda refresh: refresh.cancelled() or refresh.exception())
+        done, _ = await asyncio.wait([self._refresh], timeout=TOKEN_SECONDS)
+        if not done:
+            raise RequestError(503, "the tokens cannot be read: the database does not answer")
         try:
-            await asyncio.wait_for(asyncio.shield(self._refresh), TOKEN_SECONDS)
-        except TimeoutError as error:
-            raise RequestError(503, "the tokens cannot be read: the database does not answer") from error
+            self._refresh.result()
         except Unavailable as error:
-            raise RequestError(503, str(describe_failure(error))) from error
+            raise describe_failure(error) from error
 
-    def _admit(self, scope: Scope) -> Token | None:
-        """Return the token that a request may pass with; None when it shows none and needs none.
+    def _admit(self, scope: Scope) -> dict[str, object]:
+        """Return what a request that may pass adds to its state.
 
         Raises:
             RequestError: it may not pass.
         """
         headers = Headers(scope=scope)
-        hosts = headers.getlist("host")
-        if len(hosts) != 1 or not self._answers_to(_parse_host(f"//{hosts[0]}")):
-            names = ", ".join(hosts) or "nothing"
-            raise RequestError(
-                421, f"this server does not answer to {names}; its owner can add a name with --allow-host"
-            )
-        for origin in headers.getlist("origin"):
-            if not self._lets_in(origin, f"{scope.get('scheme', 'http')}://{hosts[0]}"):
-                sentence = f"pages of {origin} may not use this server; its owner can let them with --allow-origin"
-                raise RequestError(403, sentence)
+        is_own = self._check_origin(headers, self._check_host(headers, scope.get("scheme", "http")))
         if scope["path"] == HEALTH or page.is_open(scope["path"]):
-            return None
+            return {"token": None, "is_own_origin": is_own}
         token = self._find_token(scope, headers)
         if token is not None and token.limits is not None and not _checks_tokens(scope):
             sentence = f"this token is limited to {token.limits}; it may use nothing but the REST API and the page"
             raise RequestError(403, sentence)
-        return token
+        return {"token": token, "is_own_origin": is_own}
 
-    def _answers_to(self, name: str | None) -> bool:
-        # An address of numbers cannot be pointed here by someone else's name server.
-        return name in self._hosts or (self._strict and name is not None and is_address(name))
+    def _check_host(self, headers: Headers, scheme: str) -> Origin:
+        """Return the server's own origin, as it is addressed. Raises RequestError if it does not answer to that."""
+        hosts = headers.getlist("host")
+        with suppress(Invalid):
+            own = Origin.parse(f"{scheme}://{', '.join(hosts)}")  # several are none
+            # An address of numbers cannot be pointed here by someone else's name server.
+            if own.host in self._hosts or (self._strict and is_address(own.host)):
+                return own
+        names = ", ".join(hosts) or "nothing"
+        raise RequestError(421, f"this server does not answer to {names}; its owner can add a name with --allow-host")
 
-    def _lets_in(self, origin: str, address: str) -> bool:
-        """Whether pages of the origin may use the server, which is asked for at this address."""
-        try:
-            return self._is_own(origin, address) or Origin.parse(origin) in self._origins
-        except Invalid:
-            return False
-
-    def _is_own(self, origin: str, address: str) -> bool:
-        """Whether the origin is the server's own, as it is addressed or as a proxy before it is."""
-        asking, own = Origin.parse(origin), Origin.parse(address)
-        # A proxy may speak HTTPS, and ask for this server by another name.
-        return asking == own or (asking.host in self._proxies and (asking.is_default_port or asking.port == own.port))
-
-    def _is_own_origin(self, scope: Scope) -> bool:
-        """Whether a request says that it comes from a page of the server's own."""
-        headers = Headers(scope=scope)
+    def _check_origin(self, headers: Headers, own: Origin) -> bool:
+        """Return whether a page of the server's own asks. Raises RequestError if a page asks that may not."""
         origins = headers.getlist("origin")
-        try:
-            return len(origins) == 1 and self._is_own(origins[0], f"{scope.get('scheme', 'http')}://{headers['host']}")
-        except Invalid:
+        if not origins:
             return False
+        with suppress(Invalid):
+            asking = Origin.parse(", ".join(origins))  # several are none
+            # A proxy may speak HTTPS, and ask for this server by another name.
+            is_proxy = asking.host in self._proxies and (asking.is_default_port or asking.port == own.port)
+            if asking == own or is_proxy:
+                return True
+            if asking in self._origins:
+                return False
+        sentence = f"pages of {', '.join(origins)} may not use this server; its owner can let them with --allow-origin"
+        raise RequestError(403, sentence)
 
     def _find_token(self, scope: Scope, headers: Headers) -> Token | None:
-        """The token that is shown, at the page by a session, too; None when there is none, and none is needed."""
+        """Return the token that is shown, at the page also by a session; None if none is shown, and none is needed."""
         kind, _, text = headers.get("authorization", "").partition(" ")
         try:
             token = self._tokens.find(text.strip()) if kind.lower() == "bearer" else None
@@ -180,23 +171,9 @@ class Guard:
         return render_failure(scope, error, self._zone, now=self._clock())
 
 
-def _take_error(refresh: asyncio.Future[None]) -> None:
-    """Take the error of a question that no request waits for any more."""
-    if not refresh.cancelled():
-        refresh.exception()
-
-
 def _checks_tokens(scope: Scope) -> bool:
-    """Whether the door that is asked for holds tokens to their limits; no other is open to one that is limited."""
+    """Return whether the door that is asked for holds tokens to their limits."""
     path = scope["path"]
     if rest.checks_tokens(path) or path.startswith(threads.PREFIX):  # where a token for reading may read
         return True
     return page.is_page(path) and (path != "/" or page.wants_html(scope))
-
-
-def _parse_host(address: str) -> str | None:
-    """The host's name in an address, without its port; None when there is none."""
-    try:
-        return urlsplit(address).hostname
-    except ValueError:
-        return None
