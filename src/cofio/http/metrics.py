@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -24,12 +26,14 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from ..engine.engine import Engine
 from ..engine.jobs import JOB_KINDS, measure_queue
+from ..system.processes import is_running
 from ..values.errors import CofioError
 from .admission import CallQueue, ServerLoad
 
@@ -51,26 +55,27 @@ class PathDurations(NamedTuple):
     """Sum of the durations."""
 
 
-class Metrics:
+class Metrics(Collector):
     """The metrics of one server."""
 
     def __init__(
         self, engine: Callable[[], Engine], load: ServerLoad | None = None, *, has_model: bool = False
     ) -> None:
         """`load` is that of the server; `has_model`: it asks a model, and counts what that costs."""
+        self._engine = engine
         self._registry = CollectorRegistry(auto_describe=False)
         self._load = load or ServerLoad()
         own: CollectorRegistry | None = self._registry
-        self._shared: MultiProcessCollector | None = None
-        if SHARED_FOLDER in os.environ:
+        self._folder = Path(os.environ[SHARED_FOLDER]) if SHARED_FOLDER in os.environ else None
+        if self._folder is not None:
+            _take_over_counts(self._folder)
             own = None  # collected from the files of all processes
-            self._shared = MultiProcessCollector(self._registry)  # type: ignore[no-untyped-call]  # it has no types
-            self._registry.register(_ProcessesCollector())
+            MultiProcessCollector(self._registry)  # type: ignore[no-untyped-call]  # it has no types
         else:
             ProcessCollector(registry=self._registry)
             GCCollector(registry=self._registry)
         PlatformCollector(registry=self._registry)
-        self._registry.register(_StoreCollector(engine))
+        self._registry.register(self)
         self._requests = Counter(
             "cofio_http_requests", "Requests by method, path and status.", ("method", "path", "status"), registry=own
         )
@@ -104,8 +109,7 @@ class Metrics:
 
     def observe(self, method: str, path: str, status: int, seconds: float) -> None:
         """Count a request."""
-        if path not in self._paths:
-            path = self._find_label(path)
+        path = path if path in self._paths else self._find_label(path)
         method = method if method in METHODS else "other"
         self._requests.labels(method, path, str(status)).inc()
         self._durations.labels(method, path).observe(seconds)
@@ -126,35 +130,31 @@ class Metrics:
 
     def read_failed_jobs(self) -> int:
         """Return how many jobs have failed since the server started."""
-        samples = (sample for family in self._collect(self._failed_jobs) for sample in family.samples)
+        samples = self._read_samples(self._failed_jobs, "counter")
         return round(sum(each.value for each in samples if each.name == "cofio_jobs_failed_total"))
-
-    def _collect(self, metric: Collector) -> Iterable[Metric]:
-        """Return the families of a metric, or, where processes share their counts, those of all metrics."""
-        if self._shared is None:
-            return metric.collect()
-        families: Iterable[Metric] = self._shared.collect()  # type: ignore[no-untyped-call]  # it has no types
-        return families
 
     def read_durations(self) -> list[PathDurations]:
         """Return how long requests took, by method and path, in all processes of the server."""
-        cumulative: dict[tuple[str, str], dict[float, float]] = {}
+        counts: defaultdict[tuple[str, str], list[float]] = defaultdict(lambda: [0.0])  # each includes those before it
         seconds: dict[tuple[str, str], float] = {}
-        for family in self._collect(self._durations):
-            for sample in family.samples if family.name == DURATIONS else ():
-                key = sample.labels["method"], sample.labels["path"]
-                if sample.name.endswith("_bucket"):
-                    cumulative.setdefault(key, {})[float(sample.labels["le"])] = sample.value
-                elif sample.name.endswith("_sum"):
-                    seconds[key] = sample.value
+        for sample in self._read_samples(self._durations, "histogram"):
+            key = sample.labels["method"], sample.labels["path"]
+            if sample.name == f"{DURATIONS}_bucket":
+                counts[key].append(sample.value)
+            elif sample.name == f"{DURATIONS}_sum":
+                seconds[key] = sample.value
         return [
-            PathDurations(
-                *key,
-                tuple(int(high - low) for low, high in pairwise([0.0, *(counts[limit] for limit in sorted(counts))])),
-                seconds.get(key, 0.0),
-            )
-            for key, counts in sorted(cumulative.items())
+            PathDurations(*key, tuple(int(high - low) for low, high in pairwise(each)), seconds[key])
+            for key, each in counts.items()
         ]
+
+    def _read_samples(self, metric: Collector, kind: str) -> list[Sample]:
+        """Return the samples of a metric or, where processes share their counts, of all metrics of its kind."""
+        families: Iterable[Metric] = metric.collect()
+        if self._folder is not None:
+            files = map(str, self._folder.glob(f"{kind}_*.db"))
+            families = MultiProcessCollector.merge(files)  # type: ignore[no-untyped-call]  # it has no types
+        return [sample for family in families for sample in family.samples]
 
     def _find_label(self, path: str) -> str:
         matches = (route_path for route_path, pattern in self._patterns.items() if pattern.match(path))
@@ -166,14 +166,10 @@ class Metrics:
         content = await self._queue.run(partial(generate_latest, self._registry))
         return Response(content, media_type=CONTENT_TYPE_LATEST)
 
-
-class _StoreCollector(Collector):
-    """Counts what the store holds when it is asked."""
-
-    def __init__(self, engine: Callable[[], Engine]) -> None:
-        self._engine = engine
-
-    def collect(self) -> Iterable[GaugeMetricFamily]:
+    def collect(self) -> Iterable[Metric]:
+        """Yield what is counted only when it is asked for: what the store holds, and what all processes use."""
+        if self._folder is not None:
+            yield from _measure_processes()
         try:
             engine = self._engine()
             engine.verify()  # which takes a moment at most, also where a database is away
@@ -201,31 +197,29 @@ class _StoreCollector(Collector):
         yield ages
 
 
-class _ProcessesCollector(Collector):
-    """Sums what the processes of the server use."""
-
-    def collect(self) -> Iterable[Metric]:
-        families: dict[str, Metric] = {}
-        for process in _list_processes():
-            for family in ProcessCollector(pid=partial(int, process), registry=None).collect():
-                if family.name not in families:
-                    families[family.name] = family
-                    continue
-                (first,), (other,) = families[family.name].samples, family.samples
-                merge = min if family.name == "process_start_time_seconds" else _add
-                families[family.name].samples = [first._replace(value=merge(first.value, other.value))]
-        yield from families.values()
-
-
-def _list_processes() -> list[int]:
-    """Return the ids of the processes of this server, where the system tells them; else of this one."""
+def _measure_processes() -> Iterator[Metric]:
+    """Yield the sums of what the processes of this server use, where the system tells which they are."""
     parent = os.getppid()
     try:
         children = Path(f"/proc/{parent}/task/{parent}/children").read_text(encoding="ascii").split()
     except OSError:
-        return [os.getpid()]
-    return [parent, *map(int, children)]
+        return
+    found: defaultdict[str, list[Metric]] = defaultdict(list)
+    for process in (parent, *map(int, children)):
+        for family in ProcessCollector(pid=partial(int, process), registry=None).collect():
+            found[family.name].append(family)
+    for name, families in found.items():
+        values = [family.samples[0].value for family in families]
+        value = min(values) if name == "process_start_time_seconds" else sum(values)
+        families[0].samples = [families[0].samples[0]._replace(value=value)]
+        yield families[0]
 
 
-def _add(first: float, other: float) -> float:
-    return first + other
+def _take_over_counts(folder: Path) -> None:
+    """Go on with the counts of a process that has ended: otherwise files pile up, two for each."""
+    for kind in ("counter", "histogram"):
+        for file in folder.glob(f"{kind}_*.db"):
+            if not is_running(int(file.stem.removeprefix(f"{kind}_"))):
+                with suppress(FileNotFoundError):  # another process was faster
+                    file.rename(folder / f"{kind}_{os.getpid()}.db")
+                    break

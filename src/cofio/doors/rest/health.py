@@ -9,9 +9,9 @@ from pydantic import BaseModel, Field
 from ... import __version__
 from ...conversations.conversations import TASK
 from ...conversations.stretches import REFINE
-from ...conversations.tasks import find_model_trouble
 from ...engine.engine import Engine
-from ...engine.jobs import measure_queue
+from ...engine.jobs import list_jobs, measure_queue, read_job
+from ...values.query import Where
 from .replies import Data
 
 MAX_QUEUE_SECONDS = 60.0  # that a request may wait before its queue counts as one that stands still
@@ -119,8 +119,8 @@ def describe_health(engine: Engine, *, has_model: bool, failed: int = 0) -> Data
         "memorize_queue": _describe_queue(engine, failed),
     }  # fmt: skip
     if has_model:
-        reason = find_model_trouble(engine)
-        model = {"status": "ok"} if reason is None else {"status": "unavailable", "reason": reason}
+        waiting = list_jobs(engine, REFINE, filter=Where("data.status", "=", "waiting"), limit=1)
+        model = {"status": "unavailable", "reason": read_job(waiting[0])["error"]} if waiting else {"status": "ok"}
         health["model"] = {**model, "waiting": measure_queue(engine, REFINE).jobs}
     if (replica := engine.describe_replica()) is not None:
         lag = None if replica.lag is None else round(replica.lag, 3)
