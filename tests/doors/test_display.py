@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import unicodedata
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cofio.http.logs import LogFormatter, start_logging
+from cofio.http.logs import LogFormatter, LogWriter, start_logging
 from cofio.text.display import escape_json, neutralise, neutralise_line
 
 HARMFUL = [
@@ -84,3 +86,18 @@ def test_a_servers_log_has_the_errors_of_psycopg_and_not_its_warning_of_each_con
         logging.getLogger("psycopg").warning("error ignored terminating %r", "<psycopg.Pipeline [BAD]>")
         logging.getLogger("psycopg").error("told")
     assert caplog.messages == ["told"]
+
+
+def test_a_line_waits_for_room_in_a_pipe_that_does_not_block_and_a_wrong_call_fails_nobody() -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    log, size = LogWriter(writer), 0
+    with suppress(BlockingIOError):
+        while True:
+            size += os.write(writer, b"x" * 65_536)
+    log.emit(logging.LogRecord("x", logging.WARNING, "here.py", 7, "%d", ("no number",), None))
+    with open(reader, "rb", buffering=0) as pipe:
+        while size:
+            size -= len(pipe.read(size))
+        assert pipe.readline() == b"cofio: an entry of here.py:7 has no text: TypeError\n"
+    os.close(writer)

@@ -6,7 +6,6 @@ the log, nor pass for an entry.
 
 from __future__ import annotations
 
-import atexit
 import logging
 import os
 import queue
@@ -19,6 +18,7 @@ from ..text.display import neutralise, neutralise_line
 PREFIX = "cofio: "
 MAX_LINES = 1000  # that wait to be written
 LAST_SECONDS = 0.3  # that the end of a process waits for them
+FULL_SECONDS = 1.0  # that a line waits for room in a pipe that does not block
 
 
 class LogThrottle:
@@ -43,53 +43,6 @@ class LogThrottle:
             return f" ({suppressed:,} more since the last such line)" if suppressed else ""
 
 
-class LogWriter:
-    """Writes lines to a descriptor in a thread of its own."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        self._lines: queue.Queue[str] = queue.Queue(MAX_LINES)
-        self._dropped = 0
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
-
-    def write(self, line: str) -> None:
-        """Write a line soon, or count it if too many wait."""
-        try:
-            self._lines.put_nowait(line)
-        except queue.Full:
-            self._dropped += 1
-        if self._thread is None:
-            with self._lock:
-                if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, name="cofio-log", daemon=True)
-                    self._thread.start()
-                    atexit.register(self.flush)
-
-    def flush(self, seconds: float = LAST_SECONDS) -> None:
-        """Wait up to `seconds` until all lines are written."""
-        until = time.monotonic() + seconds
-        while self._lines.unfinished_tasks and time.monotonic() < until:
-            time.sleep(0.01)
-
-    def _run(self) -> None:
-        while True:
-            line = self._lines.get()
-            dropped, self._dropped = self._dropped, 0
-            if dropped:
-                line += f"\n{PREFIX}{dropped:,} more lines were not written, as nobody read the log"
-            data = f"{line}\n".encode(errors="backslashreplace")
-            try:
-                while data:
-                    data = data[os.write(self._descriptor, data) :]
-            except OSError:  # the other end is closed
-                pass
-            self._lines.task_done()
-
-
-_stderr = LogWriter(2)
-
-
 class LogFormatter(logging.Formatter):
     """Writes an entry of which only the first line begins at the margin, whatever text of a client's is in it."""
 
@@ -99,21 +52,73 @@ class LogFormatter(logging.Formatter):
         return text if text.startswith(PREFIX) else PREFIX + text
 
 
-class QueueingHandler(logging.Handler):
-    """Hands entries to the thread that writes them."""
+class LogWriter(logging.Handler):
+    """Writes lines to a descriptor in a thread of its own. `logging` flushes it when the process ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, descriptor: int) -> None:
         super().__init__()
         self.setFormatter(LogFormatter())
+        self._descriptor = descriptor
+        self._lines: queue.Queue[str] = queue.Queue(MAX_LINES)
+        self._dropped = 0
+        self._starting = threading.Lock()
+        self._thread: threading.Thread | None = None
 
     def emit(self, record: logging.LogRecord) -> None:
         """Log an entry."""
-        _stderr.write(self.format(record))
+        try:
+            self.write(self.format(record))
+        except Exception as error:  # of a wrong call of the logger, which must not fail for that
+            self.write(f"{PREFIX}an entry of {record.pathname}:{record.lineno} has no text: {type(error).__name__}")
+
+    def write(self, line: str) -> None:
+        """Write a line soon, or count it if too many wait."""
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="cofio-log", daemon=True)
+                self._thread.start()
+        try:
+            self._lines.put_nowait(line)
+        except queue.Full:
+            self._dropped += 1
+
+    def flush(self) -> None:
+        """Wait for a moment until all lines are written."""
+        until = time.monotonic() + LAST_SECONDS
+        while self._lines.unfinished_tasks and time.monotonic() < until:
+            time.sleep(0.01)
+
+    def _run(self) -> None:
+        while True:
+            line = self._lines.get()
+            dropped, self._dropped = self._dropped, 0
+            if dropped:
+                line += f"\n{PREFIX}{dropped:,} more lines were not written, as nobody read the log"
+            if not self._write_all(f"{line}\n".encode(errors="backslashreplace")):
+                self._dropped += 1 + dropped
+            self._lines.task_done()
+
+    def _write_all(self, data: bytes) -> bool:
+        """Write to the descriptor, which may be full for a moment; return whether that was possible."""
+        until = time.monotonic() + FULL_SECONDS
+        while data:
+            try:
+                data = data[os.write(self._descriptor, data) :]
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    return False
+                time.sleep(0.01)
+            except OSError:  # the other end is closed
+                return False
+        return True
+
+
+_stderr = LogWriter(2)
 
 
 def start_logging() -> None:
     """Log to stderr from now on, unless this program logs elsewhere already."""
-    logging.basicConfig(handlers=[QueueingHandler()])
+    logging.basicConfig(handlers=[_stderr])
     # It warns of each connection that breaks; why a call has failed is in its error, which is logged once.
     logging.getLogger("psycopg").setLevel(logging.ERROR)
 
