@@ -56,26 +56,23 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytearray:
     """Read the body of a request, which has to be JSON, and to say so unless it is empty.
 
     Raises:
-        BodyTooLong: it has more bytes than it may have. It is raised as soon as that is known.
+        BodyTooLong: it has more bytes than it may have.
         RequestError: it is of another type, or of none: a page of another site can send that without being asked.
     """
-    headers = Headers(scope=scope)
-    is_json = _is_json(headers.getlist("content-type"))
-    check_length(headers, limit)
+    is_json = _is_json(Headers(scope=scope).getlist("content-type"))
     body = bytearray()  # it grows in place: pieces that are joined in the end would be in memory twice
-    async for piece in read_pieces(scope, receive):
+    async for piece in read_pieces(scope, receive, limit):
         body += piece
         if body and not is_json:
             raise RequestError(415, NOT_JSON)
-        if len(body) > limit:
-            raise BodyTooLong(limit)
     return body
 
 
-async def read_pieces(scope: Scope, receive: Receive, *, keeps: bool = True) -> AsyncGenerator[bytes, None]:
+async def read_pieces(scope: Scope, receive: Receive, limit: int, *, keeps: bool = True) -> AsyncGenerator[bytes, None]:
     """Yield the pieces of a body as they come. They count as memory if the caller `keeps` them.
 
     Raises:
+        BodyTooLong: it has, or is announced to have, more bytes than `limit`.
         RequestError: nothing came for too long, or there is no room for more.
         ClientDisconnect: the client has gone.
     """
@@ -84,6 +81,8 @@ async def read_pieces(scope: Scope, receive: Receive, *, keeps: bool = True) -> 
     connection: Connection | None = state.get(CONNECTION)
     loop = asyncio.get_running_loop()
     start, size, is_whole = loop.time(), 0, False
+    if (_read_length(scope) or 0) > limit:
+        raise BodyTooLong(limit)
     while not is_whole:
         if connection is not None:
             connection.set_waiting(True)
@@ -98,6 +97,8 @@ async def read_pieces(scope: Scope, receive: Receive, *, keeps: bool = True) -> 
             raise ClientDisconnect
         piece: bytes = message.get("body", b"")
         size, seconds = size + len(piece), loop.time() - start
+        if size > limit:
+            raise BodyTooLong(limit)
         if seconds > SLOW_SECONDS and size < seconds * MIN_BYTES_PER_SECOND:
             raise RequestError(408, "the body comes too slowly")
         if budget is not None:
@@ -108,19 +109,13 @@ async def read_pieces(scope: Scope, receive: Receive, *, keeps: bool = True) -> 
 
 def is_large(scope: Scope) -> bool:
     """Return whether a request has a large body, or does not say how large it is."""
-    length = _read_length(Headers(scope=scope))
+    length = _read_length(scope)
     return scope["method"] == "POST" if length is None else length > SMALL_BODY_BYTES
 
 
-def check_length(headers: Headers, limit: int) -> None:
-    """Raise BodyTooLong for a body that is announced to have more bytes than it may have."""
-    if (_read_length(headers) or 0) > limit:
-        raise BodyTooLong(limit)
-
-
-def _read_length(headers: Headers) -> float | None:
+def _read_length(scope: Scope) -> float | None:
     """Return how long a body is announced to be, or None."""
-    declared = headers.get("content-length", "")
+    declared = Headers(scope=scope).get("content-length", "")
     return float(declared) if declared.isascii() and declared.isdigit() else None
 
 

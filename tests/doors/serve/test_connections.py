@@ -44,7 +44,7 @@ class Application:
             return
         size = 0
         try:
-            async for piece in read_pieces(scope, receive):
+            async for piece in read_pieces(scope, receive, 1000):
                 size += len(piece)
         except RequestError as error:
             await answer(send, str(error).encode(), error.status)
@@ -197,7 +197,7 @@ def test_a_body_that_comes_byte_by_byte_is_refused(monkeypatch: pytest.MonkeyPat
         return {"type": "http.request", "body": b"x", "more_body": True}
 
     async def read() -> None:
-        async for _ in read_pieces({"state": {}}, receive):
+        async for _ in read_pieces({"state": {}, "headers": []}, receive, 1000):
             pass
 
     with pytest.raises(RequestError, match="too slowly"):

@@ -31,7 +31,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from ...http.admission import CallQueue, ServerLoad, get_client, get_gone_check
-from ...http.bodies import BodyTooLong, check_length, read_pieces
+from ...http.bodies import read_pieces
 from ...http.errors import FaultLog, RequestError, describe_failure, get_request_id, render_failure
 from ...http.tokens import Tokens
 from ...text.jsonl import dump_line
@@ -358,12 +358,9 @@ async def _read_form(scope: Scope, receive: Receive) -> dict[str, tuple[str, ...
     headers = Headers(scope=scope)
     if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/x-www-form-urlencoded":
         raise RequestError(415, "expected a form: application/x-www-form-urlencoded")
-    check_length(headers, MAX_FORM)
     body = bytearray()
-    async for piece in read_pieces(scope, receive):
+    async for piece in read_pieces(scope, receive, MAX_FORM):
         body += piece
-        if len(body) > MAX_FORM:
-            raise BodyTooLong(MAX_FORM)
     try:
         return _parse_fields(bytes(body))
     except Invalid as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, cast
@@ -13,7 +12,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.types import Receive, Scope
 
 from ...content import MAX_BYTES
-from ...http.bodies import BodyTooLong, check_length, read_pieces
+from ...http.bodies import BodyTooLong, read_pieces
 from ...http.errors import RequestError
 from .calls import Parse, get_path_fields
 
@@ -73,10 +72,10 @@ async def read_upload(scope: Scope, receive: Receive, folder: Path | None) -> Pa
         raise RequestError(422, f"the form's Content-Type names no boundary: {_HOW}")
     # Nothing else of the header: a charset that is none, for one, would be believed.
     plain = Headers({"content-type": f'multipart/form-data; boundary="{boundary.decode("ascii")}"'})
-    parser = _Parser(plain, _iterate_body(scope, receive), max_files=1, max_fields=MAX_FIELDS, max_part_size=MAX_FIELD)
+    pieces = (piece async for piece in read_pieces(scope, receive, MAX_FORM, keeps=False) if piece)
+    parser = _Parser(plain, pieces, max_files=1, max_fields=MAX_FIELDS, max_part_size=MAX_FIELD)
     parser.folder = folder
     try:
-        check_length(headers, MAX_FORM)
         form = await parser.parse()
     except MultiPartException as error:
         raise RequestError(422, f"the form cannot be read: {error.message.rstrip('.')}: {_HOW}") from error
@@ -94,16 +93,6 @@ async def read_upload(scope: Scope, receive: Receive, folder: Path | None) -> Pa
 def _make_too_large() -> RequestError:
     sentence = f"the file is larger than {MAX_BYTES:,} bytes; send it in parts"
     return RequestError(413, sentence, code="PAYLOAD_TOO_LARGE")
-
-
-async def _iterate_body(scope: Scope, receive: Receive) -> AsyncGenerator[bytes, None]:
-    length = 0
-    async for piece in read_pieces(scope, receive, keeps=False):
-        length += len(piece)
-        if length > MAX_FORM:
-            raise BodyTooLong(MAX_FORM)
-        if piece:
-            yield piece
 
 
 class Upload:
