@@ -18,7 +18,6 @@ from ..text.display import neutralise, neutralise_line
 PREFIX = "cofio: "
 MAX_LINES = 1000  # that wait to be written
 LAST_SECONDS = 0.3  # that the end of a process waits for them
-FULL_SECONDS = 1.0  # that a line waits for room in a pipe that does not block
 
 
 class LogThrottle:
@@ -94,23 +93,15 @@ class LogWriter(logging.Handler):
             dropped, self._dropped = self._dropped, 0
             if dropped:
                 line += f"\n{PREFIX}{dropped:,} more lines were not written, as nobody read the log"
-            if not self._write_all(f"{line}\n".encode(errors="backslashreplace")):
-                self._dropped += 1 + dropped
+            data = f"{line}\n".encode(errors="backslashreplace")
+            while data:
+                try:
+                    data = data[os.write(self._descriptor, data) :]
+                except BlockingIOError:  # a full pipe that does not block: wait, as for one that does
+                    time.sleep(0.01)
+                except OSError:  # the other end is closed
+                    break
             self._lines.task_done()
-
-    def _write_all(self, data: bytes) -> bool:
-        """Write to the descriptor, which may be full for a moment; return whether that was possible."""
-        until = time.monotonic() + FULL_SECONDS
-        while data:
-            try:
-                data = data[os.write(self._descriptor, data) :]
-            except BlockingIOError:
-                if time.monotonic() > until:
-                    return False
-                time.sleep(0.01)
-            except OSError:  # the other end is closed
-                return False
-        return True
 
 
 _stderr = LogWriter(2)
