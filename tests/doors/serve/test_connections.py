@@ -6,7 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import anyio.lowlevel
@@ -39,9 +39,6 @@ class Application:
     connections: Connections | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["path"] == "/early":
-            await answer(send, b"no")
-            return
         size = 0
         try:
             async for piece in read_pieces(scope, receive, 1000):
@@ -91,11 +88,6 @@ class Client:
     def send(self, data: bytes) -> None:
         self.socket.sendall(data)
 
-    def send_much(self) -> None:
-        """Send 10 GB, or as much as the server takes."""
-        for _ in range(1_000_000):
-            self.send(b"x" * 10_000)
-
     def read_answer(self) -> tuple[int, bytes]:
         """The status and the body of the next answer."""
         while b"\r\n\r\n" not in self.got:
@@ -124,8 +116,10 @@ Connect = Callable[..., Client]
 
 
 @contextmanager
-def serving(application: Application, limits: ConnectionLimits) -> Iterator[Connect]:
-    """A real server with limited connections; give a function that connects to it."""
+def limited(application: Application, limit: int = 100, **seconds: float) -> Iterator[Connect]:
+    """A real server whose clients may take these times, and any other for ever; give a function that connects to it."""
+    times: dict[str, Any] = {"head_seconds": NEVER, "unread_seconds": NEVER, "idle_seconds": NEVER} | seconds
+    limits = ConnectionLimits(connections=limit, **times)
     started, connections = threading.Event(), Connections(limits)
     application.connections = connections
 
@@ -159,15 +153,6 @@ def serving(application: Application, limits: ConnectionLimits) -> Iterator[Conn
 def application() -> Application:
     """What is served."""
     return Application()
-
-
-@contextmanager
-def limited(application: Application, limit: int = 100, **seconds: float) -> Iterator[Connect]:
-    """A server whose clients may take these times, and any other for ever."""
-    times: dict[str, Any] = {"head_seconds": NEVER, "unread_seconds": NEVER, "idle_seconds": NEVER} | seconds
-    limits = replace(ConnectionLimits(connections=limit), **times)
-    with serving(application, limits) as connect:
-        yield connect
 
 
 # Time.
