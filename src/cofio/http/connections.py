@@ -22,7 +22,6 @@ from .admission import IS_GONE
 from .logs import LogThrottle
 
 CONNECTION = "connection"  # in a request's state: the Connection that it came by, if the server has limits
-
 MAX_CONNECTIONS = 4096
 MAX_HEAD_BYTES = 1_048_576  # that may come before a request begins
 RESERVED_FILES = 128  # descriptors for the store: its files, for each of the threads that use it
