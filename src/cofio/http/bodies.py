@@ -1,4 +1,4 @@
-"""How HTTP doors read a body: within limits of length and time, and only if it says that it is JSON."""
+"""Reads the bodies of requests, within limits of length, time and memory."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class BodyBudget:
 
 
 class BodyTooLong(RequestError):
-    """More came in than anything here needs."""
+    """A body that is longer than its door takes."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(413, f"the body is longer than {limit:,} bytes")

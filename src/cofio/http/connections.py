@@ -35,7 +35,7 @@ _log = logging.getLogger("cofio.serve")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
-    """How many connections there may be, and how many seconds a client may take."""
+    """Limits on the number of connections, and on the seconds that a client may take."""
 
     connections: int = MAX_CONNECTIONS
     backlog: int = BACKLOG

@@ -1,4 +1,4 @@
-"""How HTTP doors fail: one table from errors to statuses and public words, the envelope, and the log of faults."""
+"""Failures of HTTP doors: one table from errors to statuses and public words, the envelope, and the log of faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a door parses JSON: a body is measured before it is parsed, as a small one can be large in memory."""
+"""Parses JSON within limits: a body is measured before it is parsed, as a small one can be large in memory."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def refuse_constant(name: str) -> NoReturn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonLimits:
-    """How much JSON may hold."""
+    """Limits on what JSON may hold."""
 
     values: int = 200_000
     """Commas and brackets outside of strings: there are no more values than that."""

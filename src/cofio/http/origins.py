@@ -1,4 +1,4 @@
-"""Where a page comes from: the scheme, host and port that a browser sends in the header `Origin`."""
+"""Origins of pages: the scheme, host and port that a browser sends in the header `Origin`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..values.errors import Invalid
 
-_FORM = re.compile(r"([a-z][a-z0-9+.-]*)://(\[[0-9a-f:.]+\]|[^/?#@:\[\]\\\s]+)(?::([0-9]{1,5}))?/?", re.IGNORECASE)
+_FORM = re.compile(r"([a-z][a-z0-9+.-]*)://(\[[0-9a-f:.]+\]|[^/?#@:\[\]\\\s]+)(?::([0-9]{0,5}))?/?", re.IGNORECASE)
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -29,11 +29,11 @@ class Origin(NamedTuple):
         if match is None:
             raise Invalid("origin", f"{text!r} is no origin of pages: write it as in http://localhost:3000")
         scheme, host, port = match[1].lower(), match[2].lower().strip("[]"), match[3]
-        return cls(scheme, host, _PORTS.get(scheme) if port is None else int(port))
+        return cls(scheme, host, int(port) if port else _PORTS.get(scheme))
 
     @property
     def is_default_port(self) -> bool:
-        """Whether a browser leaves the port out."""
+        """Return whether a browser leaves the port out."""
         return self.port == _PORTS.get(self.scheme)
 
     def __str__(self) -> str:

@@ -71,7 +71,7 @@ class Token:
 
     @property
     def limits(self) -> str | None:
-        """What the token is limited to, in words; None when it is good for everything."""
+        """Return what the token is limited to, in words, or None if it is good for everything."""
         where = f"the app {self.app}" if self.app else ""
         if self.project:
             where = f"the project {self.project} of {where}"
@@ -80,7 +80,7 @@ class Token:
         return where or None
 
     def find_refusal(self, *, app: str, project: str, writes: bool) -> str | None:
-        """Why the token is not good for a call, in a sentence; None when it is."""
+        """Return why the token is not good for a call, in a sentence, or None if it is."""
         if self.app is not None and app != self.app:
             beyond = "use another app"
         elif self.project is not None and project != self.project:
