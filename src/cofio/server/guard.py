@@ -16,6 +16,7 @@ from ..doors.memory_tool import http as memory_tool
 from ..doors.page import routes as page
 from ..doors.page.session_cookie import find_session_token, read_cookies
 from ..doors.rest import http as rest
+from ..http.admission import CLIENT
 from ..http.errors import RequestError, describe_failure, render_failure
 from ..http.origins import Origin
 from ..http.tokens import Token, Tokens
@@ -79,6 +80,8 @@ class Guard:
             return
         # In a copy: a server need not make one of what the lifespan left, and the next request is someone else's.
         state = {**scope.get("state", {}), "token": token}
+        if token is not None and len(self._tokens.all()) > 1:
+            state[CLIENT] = token.name
         if page.is_page(scope["path"]):
             state["is_own_origin"] = self._is_own_origin(scope)
         await self._app({**scope, "state": state}, receive, send)
