@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from threading import Event
 
-from cofio.http.admission import CallQueue
+from cofio.http.admission import CallQueue, ServerLoad
 
 
 def test_calls_that_are_cancelled_together_take_no_thread_with_them() -> None:
     async def cancel_all() -> str:
-        queue, is_free = CallQueue(1, "test"), Event()
+        queue, is_free = CallQueue(1, "test", ServerLoad()), Event()
         calls = [asyncio.create_task(queue.run(is_free.wait)) for _ in range(5)]
         await asyncio.sleep(0)  # each has come as far as its turn
         for call in calls:

@@ -68,9 +68,9 @@ class Door:
         self._engine = engine
         self._zone = zone
         self._faults = FaultLog(logging.getLogger("cofio.checkpoints"))
-        door = (load or ServerLoad()).find_door("checkpoints")
-        self._queue = CallQueue(THREADS, "cofio-threads", door)
-        self._large_queue = CallQueue(LARGE_THREADS, "cofio-threads-large", door, max_seconds=MAX_LARGE_CALL_SECONDS)
+        load = load or ServerLoad()
+        self._queue = CallQueue(THREADS, "checkpoints", load)
+        self._large_queue = CallQueue(LARGE_THREADS, "checkpoints", load, max_seconds=MAX_LARGE_CALL_SECONDS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

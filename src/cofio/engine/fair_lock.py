@@ -8,22 +8,25 @@ that wait for this lock hand it over once for each search.
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 CROWD = 2  # threads that wait beside the one that searches; a server's worker has fewer
-PATIENCE = 0.25  # seconds after which a thread goes ahead of a search that takes long, or that ended without a word
+PATIENCE = 0.01  # seconds after which the next thread goes ahead of a search that takes long
 
 
 class FairLock:
-    """A lock that makes work faster, not right: a thread that waited too long goes ahead without it."""
+    """A lock that makes work faster, not right: the next thread goes ahead of one that has it for long."""
 
     def __init__(self, *, patience: float = PATIENCE) -> None:
         self._patience = patience
         self._guard = threading.Lock()
         self._holder: threading.Lock | None = None
         """The ticket of the thread that has the lock."""
+        self._since = 0.0
+        """When it got it."""
         self._waiting: deque[threading.Lock] = deque()
         """The tickets of the threads that wait, the oldest first; each is locked until its thread may go."""
 
@@ -49,22 +52,27 @@ class FairLock:
     def _wait(self, ticket: threading.Lock) -> None:
         with self._guard:
             if self._holder is None:  # then no thread waits
-                self._holder = ticket
+                self._give(ticket)
                 return
             ticket.acquire()
             self._waiting.append(ticket)
-        if ticket.acquire(timeout=self._patience):
-            return
-        with self._guard:
-            if ticket in self._waiting:  # else it was given the lock just now
-                self._waiting.remove(ticket)
-                self._holder = ticket
+        while not ticket.acquire(timeout=self._patience):
+            with self._guard:
+                if ticket not in self._waiting:  # it was given the lock just now
+                    return
+                if self._waiting[0] is ticket and time.monotonic() - self._since > self._patience:
+                    self._waiting.popleft()
+                    self._give(ticket)
+                    return
+
+    def _give(self, ticket: threading.Lock | None) -> None:
+        self._holder, self._since = ticket, time.monotonic()
 
     def _release(self, ticket: threading.Lock) -> None:
         """Give the lock to the thread that has waited longest, unless one that waited too long has taken it."""
         with self._guard:
             if self._holder is ticket:
-                self._holder = self._waiting.popleft() if self._waiting else None
+                self._give(self._waiting.popleft() if self._waiting else None)
                 if self._holder is not None:
                     self._holder.release()
             elif ticket in self._waiting:  # it was interrupted while it waited

@@ -1,19 +1,20 @@
 """Admission control: calls run in a few threads of their door, wait in turn, and are refused when they would wait long.
 
 Waiting is fair by client: each client that waits has its turn, however many calls another has sent. When there is no
-room left, the client with the most waiting calls loses its newest one.
+room left, the client with the most waiting calls loses its newest one. A client that keeps the processor busy runs one
+call at a time while others call, too.
 """
 
 from __future__ import annotations
 
 import logging
 from asyncio import AbstractEventLoop, Future, TimerHandle, get_running_loop
-from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from threading import Thread
-from time import monotonic
+from time import monotonic, thread_time
 from typing import NamedTuple, TypeVar
 
 from starlette.requests import ClientDisconnect
@@ -25,16 +26,18 @@ from .logs import LogThrottle
 RETRY_AFTER_SECONDS = 1
 MAX_CALL_SECONDS = 1.0  # that a call may take, from when it begins to wait
 MAX_LARGE_CALL_SECONDS = 10.0  # the same for large files and states
-FORESEEN_SHARE = 0.5  # of that time: the rest is for calls that take longer than those before them
-BURST = 16  # calls that may wait in any case, as a short burst is no overload
-BURST_PER_THREAD = 4  # the same for few threads
+MAX_WAIT_SECONDS = 5.0  # that a call may wait where only a few wait, each of which takes long
+FORESEEN_SHARE = 0.5  # of the time that a call may take: the rest is for calls that take longer than those before them
+BURST_PER_THREAD, MAX_BURST = 4, 16  # calls that may wait in any case, as a short burst is no overload
 MAX_WAITING = 512
-AVERAGE_WEIGHT = 0.2  # of the last call in the running average
-FIRST_AVERAGE_SECONDS = 0.1
-LAG_CHECK_SECONDS = 0.1
+AVERAGE_WEIGHT, FIRST_AVERAGE_SECONDS = 0.2, 0.1  # the weight of the last call in the running average; how that begins
+TICK_SECONDS = 0.1
 MAX_LAG_SECONDS = 0.5  # while the event loop is later than that, no more calls wait than there are threads
 ACTIVE_SECONDS = 10.0  # since its last call, for which a client counts as one that threads are shared with
+KEPT_AFTER_TICK = 0.9  # of the processor time that a client has used: what is older than some seconds hardly counts
+GREEDY_SECONDS = 0.25  # of it, with which a client counts as greedy: that of one who keeps a quarter of a core busy
 IS_GONE = "is_gone"  # in a request's state: tells whether its client has closed the connection
+CLIENT = "client_name"  # in a request's state: by which waiting is shared fairly
 REFUSAL = "this server has more to do than it can do soon, and has done nothing of this: send it again in a moment"
 IsGone = Callable[[], bool]
 Result = TypeVar("Result")
@@ -48,98 +51,121 @@ class Overload(RequestError):
         super().__init__(503, REFUSAL, code="QUEUE_SATURATED", headers={"Retry-After": str(RETRY_AFTER_SECONDS)})
 
 
-class LoopLag:
-    """Measures how late the event loop is: what it does not get to has waited without being counted anywhere."""
+class ServerLoad:
+    """The load of one process: the queues of its doors, who calls, and how late the event loop is."""
 
     def __init__(self) -> None:
-        self._due = float("inf")
-        self._last = 0.0
+        self.on_refusal: Callable[[str], None] = lambda door: None
+        """Called with the name of the door of each call that is refused."""
+        self.running: Counter[str] = Counter()
+        """Calls that have a thread, by client."""
+        self._queues: list[CallQueue] = []
+        self._last_calls: OrderedDict[str, float] = OrderedDict()
+        """When each client that was active lately has last called."""
+        self._used: dict[str, float] = {}
+        """Processor seconds that each client has used lately."""
+        self._due, self._lag = float("inf"), 0.0
         self._timer: TimerHandle | None = None
+        self._throttle = LogThrottle()
+
+    def add_queue(self, queue: CallQueue) -> None:
+        """Count the calls of a queue, too."""
+        self._queues.append(queue)
+
+    def count_waiting(self) -> dict[str, int]:
+        """Return how many calls wait for a thread, by door."""
+        waiting: Counter[str] = Counter()
+        for queue in self._queues:
+            waiting[queue.door] += queue.waiting
+        return dict(waiting)
+
+    def has_queue(self) -> bool:
+        """Return whether calls wait for a thread, at any door."""
+        return any(queue.waiting for queue in self._queues)
 
     @property
-    def seconds(self) -> float:
-        """Seconds by which the last check was late, or the next one is by now."""
-        return max(self._last, monotonic() - self._due)
+    def is_late(self) -> bool:
+        """Whether the event loop is late: what it does not get to has waited without being counted anywhere."""
+        return max(self._lag, monotonic() - self._due) > MAX_LAG_SECONDS
 
     @contextmanager
-    def measure(self) -> Iterator[None]:
-        """Measure the running loop meanwhile."""
+    def watch(self) -> Iterator[None]:
+        """Watch over the queues and the running event loop meanwhile."""
         self._schedule(get_running_loop())
         try:
             yield
         finally:
             if self._timer is not None:
                 self._timer.cancel()
-            self._due, self._last = float("inf"), 0.0
+            self._due, self._lag = float("inf"), 0.0
 
     def _schedule(self, loop: AbstractEventLoop) -> None:
         # By the system's clock: uvloop's own stands still until it is done with what has come in.
-        self._due = monotonic() + LAG_CHECK_SECONDS
-        self._timer = loop.call_later(LAG_CHECK_SECONDS, self._check, loop)
+        self._due = monotonic() + TICK_SECONDS
+        self._timer = loop.call_later(TICK_SECONDS, self._tick, loop)
 
-    def _check(self, loop: AbstractEventLoop) -> None:
-        self._last = max(0.0, monotonic() - self._due)
+    def _tick(self, loop: AbstractEventLoop) -> None:
+        self._lag = max(0.0, monotonic() - self._due)
+        self._used = {each: KEPT_AFTER_TICK * used for each, used in self._used.items() if used > GREEDY_SECONDS / 100}
+        for queue in self._queues:
+            queue.refuse_late()
+        self.start_next()
         self._schedule(loop)
 
+    def note_call(self, client: str) -> None:
+        """Note that a client calls."""
+        now = monotonic()
+        self._last_calls[client] = now
+        self._last_calls.move_to_end(client)
+        while next(iter(self._last_calls.values())) < now - ACTIVE_SECONDS:
+            self._last_calls.popitem(last=False)
 
-class DoorLoad:
-    """The load of one door: its waiting calls, and how many it has refused."""
+    def note_use(self, client: str, seconds: float) -> None:
+        """Note how much processor time a call took."""
+        self._used[client] = self._used.get(client, 0.0) + seconds
 
-    def __init__(self, door: str, lag: LoopLag) -> None:
-        self.door = door
-        self.refused = 0
-        self.lag = lag
-        self._queues: list[CallQueue] = []
-        self._throttle = LogThrottle()
-        self.on_refusal: Callable[[str], None] = lambda door: None
-
-    @property
-    def waiting(self) -> int:
-        """Calls that wait for a thread."""
-        return sum(queue.waiting for queue in self._queues)
-
-    def add_queue(self, queue: CallQueue) -> None:
-        """Count the calls of a queue, too."""
-        self._queues.append(queue)
-
-    def check_room(self, client: str | None = None) -> None:
-        """Raise Overload if one of the door's queues has no room for a call of a client."""
+    def check_room(self, door: str, client: str) -> None:
+        """Raise Overload if a queue of a door has no room for one more call of a client."""
         for queue in self._queues:
-            queue.check_room(client)
+            if queue.door == door:
+                queue.check_room(client)
 
-    def refuse(self) -> Overload:
+    def has_others(self) -> bool:
+        """Return whether more than one client was active lately."""
+        return len(self._last_calls) > 1
+
+    def is_greedy(self, client: str) -> bool:
+        """Return whether a client keeps the processor busy."""
+        return self._used.get(client, 0.0) > GREEDY_SECONDS
+
+    def start_next(self, last: CallQueue | None = None) -> None:
+        """Give free threads to the calls whose turn it is, at the queue where one has just ended last of all."""
+        if last is not None:
+            self._queues.remove(last)
+            self._queues.append(last)
+        for queue in self._queues:
+            queue.start_next()
+
+    def refuse(self, door: str) -> Overload:
         """Count a refusal, and return it."""
-        self.refused += 1
-        self.on_refusal(self.door)
+        self.on_refusal(door)
         if (more := self._throttle.admit()) is not None:
-            _log.warning("more comes in at %s than can be answered soon: calls are refused with 503%s", self.door, more)
+            _log.warning("more comes in at %s than can be answered soon: calls are refused with 503%s", door, more)
         return Overload()
 
+    def close(self, seconds: float) -> None:
+        """Let nothing more begin, and wait up to `seconds` for what has begun."""
+        for queue in self._queues:
+            queue.shut_down(wait=False)
 
-class ServerLoad:
-    """The load of one process: that of each door, and how late the event loop is that they share."""
+        def wait_for_all() -> None:
+            for queue in self._queues:
+                queue.shut_down(wait=True)
 
-    def __init__(self) -> None:
-        self.lag = LoopLag()
-        self.on_refusal: Callable[[str], None] = lambda door: None
-        """Called with the name of the door of each call that is refused."""
-        self._doors: dict[str, DoorLoad] = {}
-
-    @property
-    def doors(self) -> Sequence[DoorLoad]:
-        """The load of each door."""
-        return tuple(self._doors.values())
-
-    def has_queue(self) -> bool:
-        """Return whether calls wait for a thread, at any door."""
-        return any(door.waiting for door in self.doors)
-
-    def find_door(self, name: str) -> DoorLoad:
-        """Return the load of the door with this name."""
-        if name not in self._doors:
-            self._doors[name] = DoorLoad(name, self.lag)
-            self._doors[name].on_refusal = lambda door: self.on_refusal(door)
-        return self._doors[name]
+        # A pool is waited for without limit, or not at all: so a thread waits that need not be waited for.
+        waiter = Thread(target=wait_for_all, name="cofio-calls-end", daemon=True)
+        waiter.start()
+        waiter.join(seconds)
 
 
 class _Waiter(NamedTuple):
@@ -150,24 +176,20 @@ class _Waiter(NamedTuple):
 class CallQueue:
     """Runs calls in a few threads. All of its state belongs to the event loop, so it needs no lock."""
 
-    def __init__(
-        self, threads: int, name: str, load: DoorLoad | None = None, *, max_seconds: float = MAX_CALL_SECONDS
-    ) -> None:
-        """Without a `load` calls wait for as long as it takes; with one, a call that would take longer is refused."""
-        self._pool = ThreadPoolExecutor(threads, name)
+    def __init__(self, threads: int, door: str, load: ServerLoad, *, max_seconds: float = MAX_CALL_SECONDS) -> None:
+        """A call that would wait and run for longer than `max_seconds` is refused."""
+        self.door = door
         self._threads = threads
-        self._burst = min(BURST, BURST_PER_THREAD * threads)
         self._load = load
         self._max_seconds = max_seconds
+        self._pool = ThreadPoolExecutor(threads, f"cofio-{door}")
+        self._burst = min(MAX_BURST, BURST_PER_THREAD * threads)
         self._average = FIRST_AVERAGE_SECONDS
-        self._running: dict[str, int] = {}
+        self._running: Counter[str] = Counter()
         """Threads at work, by client."""
-        self._last_calls: dict[str, float] = {}
-        """When each client that was active lately has last called."""
         self._queues: OrderedDict[str, deque[_Waiter]] = OrderedDict()
         """Waiting calls by client; the client whose turn is next stands first."""
-        if load is not None:
-            load.add_queue(self)
+        load.add_queue(self)
 
     @property
     def waiting(self) -> int:
@@ -179,23 +201,17 @@ class CallQueue:
 
         A client with fewer waiting calls than another has room: the other makes some for it.
         """
-        load, waiting = self._load, self.waiting
-        if load is None or waiting < self._threads or waiting < self._count_room(load):
-            return
-        own = None if client is None else len(self._queues.get(client, ()))
-        if own is None or own + 1 >= max(map(len, self._queues.values())):
-            raise load.refuse()
+        if self._is_full():
+            own = None if client is None else len(self._queues.get(client, ()))
+            if own is None or own + 1 >= max(map(len, self._queues.values())):
+                raise self._load.refuse(self.door)
 
-    def _count_room(self, load: DoorLoad) -> int:
-        """Return how many calls may wait."""
-        if load.lag.seconds > MAX_LAG_SECONDS:
-            return self._threads
-        foreseen = FORESEEN_SHARE * self._max_seconds
-        oldest = min((queue[0].since for queue in self._queues.values()), default=monotonic())
-        if monotonic() - oldest > foreseen:  # the calls at hand take longer than those before them
-            return self._burst
-        rounds = foreseen / max(self._average, 1e-6) - 1  # the last one is the call's own
-        return min(MAX_WAITING, max(self._burst, int(rounds * self._threads)))
+    def _is_full(self) -> bool:
+        room = self._threads
+        if not self._load.is_late:
+            rounds = FORESEEN_SHARE * self._max_seconds / max(self._average, 1e-6) - 1  # the last is the call's own
+            room = min(MAX_WAITING, max(self._burst, int(rounds * self._threads)))
+        return self.waiting >= room
 
     async def run(self, work: Callable[[], Result], is_gone: IsGone | None = None, *, client: str = "") -> Result:
         """Run `work` in a thread, and return its result.
@@ -209,94 +225,97 @@ class CallQueue:
         """
         self.check_room(client)
         await self._take_turn(client)
+        used = 0.0
+
+        def measure() -> Result:
+            nonlocal used
+            began = thread_time()
+            try:
+                return work()
+            finally:
+                used = thread_time() - began
+
+        begun = monotonic()
         try:
             if is_gone is not None and is_gone():
                 raise ClientDisconnect
-            begun = monotonic()
-            try:
-                return await get_running_loop().run_in_executor(self._pool, work)
-            finally:
-                self._average += AVERAGE_WEIGHT * (monotonic() - begun - self._average)
+            return await get_running_loop().run_in_executor(self._pool, measure)
         finally:
+            self._average += AVERAGE_WEIGHT * (monotonic() - begun - self._average)
+            self._load.note_use(client, used)
             self._end_turn(client)
 
     async def _take_turn(self, client: str) -> None:
-        self._last_calls.pop(client, None)
-        self._last_calls[client] = monotonic()
+        self._load.note_call(client)
         if not self._queues and self._may_run(client):
-            self._running[client] = self._running.get(client, 0) + 1
+            self._begin_turn(client)
             return
-        if self._load is not None and self.waiting >= self._count_room(self._load):
+        if self._is_full():
             self._drop_newest()
         waiter = _Waiter(monotonic(), get_running_loop().create_future())
         self._queues.setdefault(client, deque()).append(waiter)
-        self._start_next()
+        self.start_next()
         try:
             await waiter.turn
         except BaseException:
             if waiter.turn.done() and not waiter.turn.cancelled() and waiter.turn.exception() is None:
                 self._end_turn(client)  # it was cancelled at the moment when its turn came
-            else:
-                self._forget(client, waiter)
+            elif waiter in self._queues.get(client, ()):
+                self._queues[client].remove(waiter)
+                self._forget_if_empty(client)
             raise
 
     def _may_run(self, client: str) -> bool:
         """Return whether there is a thread for a client: one is left free for others, where others call, too."""
-        self._forget_inactive()
-        used = sum(self._running.values())
-        limit = self._threads if len(self._last_calls) < 2 else max(1, self._threads - 1)
-        return used < self._threads and self._running.get(client, 0) < limit
+        if self._running.total() >= self._threads:
+            return False
+        if not self._load.has_others():
+            return True
+        is_first = not self._load.running[client]
+        return is_first or (not self._load.is_greedy(client) and self._running[client] < self._threads - 1)
 
-    def _forget_inactive(self) -> None:
-        oldest = monotonic() - ACTIVE_SECONDS
-        while self._last_calls and (first := next(iter(self._last_calls.items())))[1] < oldest:
-            del self._last_calls[first[0]]
+    def _begin_turn(self, client: str) -> None:
+        self._running[client] += 1
+        self._load.running[client] += 1
 
-    def _start_next(self) -> None:
+    def _end_turn(self, client: str) -> None:
+        for running in (self._running, self._load.running):
+            running[client] -= 1
+            if not running[client]:
+                del running[client]
+        self._load.start_next(self)
+
+    def start_next(self) -> None:
         """Give free threads to the clients whose turn it is."""
         while (client := next(filter(self._may_run, self._queues), None)) is not None:
             waiter = self._queues[client].popleft()
-            self._move_to_end(client)
-            if waiter.turn.done():  # cancelled a moment ago
-                continue
-            if self._load is not None and self._is_stale(waiter):
-                waiter.turn.set_exception(self._load.refuse())
-            else:
-                self._running[client] = self._running.get(client, 0) + 1
+            self._queues.move_to_end(client)
+            self._forget_if_empty(client)
+            if not waiter.turn.done():  # else it was cancelled a moment ago
+                self._begin_turn(client)
                 waiter.turn.set_result(None)
 
-    def _is_stale(self, waiter: _Waiter) -> bool:
-        """Return whether a call has waited for too long; not where few wait, each of which just takes long."""
-        return monotonic() - waiter.since > self._max_seconds and self.waiting >= self._burst
-
-    def _move_to_end(self, client: str) -> None:
-        if self._queues[client]:
-            self._queues.move_to_end(client)
-        else:
-            del self._queues[client]
-
-    def _end_turn(self, client: str) -> None:
-        self._running[client] -= 1
-        if not self._running[client]:
-            del self._running[client]
-        self._start_next()
+    def refuse_late(self) -> None:
+        """Refuse the calls that have waited for too long."""
+        patience = self._max_seconds if self.waiting >= self._burst else max(self._max_seconds, MAX_WAIT_SECONDS)
+        for client, queue in list(self._queues.items()):
+            while queue and monotonic() - queue[0].since > patience:
+                self._refuse(queue.popleft())
+            self._forget_if_empty(client)
 
     def _drop_newest(self) -> None:
         """Refuse the newest call of the client that has the most waiting."""
-        assert self._load is not None
         client = max(self._queues, key=lambda each: len(self._queues[each]))
-        waiter = self._queues[client].pop()
+        self._refuse(self._queues[client].pop())
+        self._forget_if_empty(client)
+
+    def _refuse(self, waiter: _Waiter) -> None:
+        if not waiter.turn.done():
+            waiter.turn.set_exception(self._load.refuse(self.door))
+
+    def _forget_if_empty(self, client: str) -> None:
         if not self._queues[client]:
             del self._queues[client]
-        if not waiter.turn.done():
-            waiter.turn.set_exception(self._load.refuse())
-
-    def _forget(self, client: str, waiter: _Waiter) -> None:
-        queue = self._queues.get(client)
-        if queue is not None and waiter in queue:
-            queue.remove(waiter)
-            if not queue:
-                del self._queues[client]
 
     def shut_down(self, *, wait: bool) -> None:
         """Begin nothing any more; with `wait`, wait for what has begun."""
@@ -310,21 +329,5 @@ def get_gone_check(scope: Scope) -> IsGone | None:
 
 
 def get_client(scope: Scope) -> str:
-    """Return the name by which waiting is shared fairly: that of the token, or none."""
-    token = scope["state"].get("token")
-    return "" if token is None else str(token.name)
-
-
-def shut_down_queues(queues: Sequence[CallQueue], seconds: float) -> None:
-    """Let nothing more begin, and wait up to `seconds` for what has begun."""
-    for queue in queues:
-        queue.shut_down(wait=False)
-
-    def wait_for_all() -> None:
-        for queue in queues:
-            queue.shut_down(wait=True)
-
-    # A pool is waited for without limit, or not at all: so a thread waits that need not be waited for.
-    waiter = Thread(target=wait_for_all, name="cofio-calls-end", daemon=True)
-    waiter.start()
-    waiter.join(seconds)
+    """Return the name by which waiting is shared fairly: that of the token where there are several, or none."""
+    return str(scope["state"].get(CLIENT, ""))

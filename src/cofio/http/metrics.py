@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from asyncio import get_running_loop
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from itertools import pairwise
@@ -35,7 +37,7 @@ from ..engine.engine import Engine
 from ..engine.jobs import JOB_KINDS, measure_queue
 from ..system.processes import is_running
 from ..values.errors import CofioError
-from .admission import CallQueue, ServerLoad
+from .admission import ServerLoad
 
 SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable that names the folder of the shared counts; prometheus_client reads it when it is imported."""
@@ -94,7 +96,7 @@ class Metrics(Collector):
         if has_model:
             self._model_calls = Counter("cofio_llm_calls", "Calls to the model.", registry=own)
             self._model_tokens = Counter("cofio_llm_tokens", "Tokens that they took.", registry=own)
-        self._queue = CallQueue(1, "cofio-metrics")
+        self._thread = ThreadPoolExecutor(1, "cofio-metrics")
         self._paths: frozenset[str] = frozenset()
         self._patterns: dict[str, re.Pattern[str]] = {}
         self._under: tuple[str, ...] = ()
@@ -125,8 +127,8 @@ class Metrics(Collector):
 
     def publish_load(self) -> None:
         """Bring the number of waiting calls up to date."""
-        for door in self._load.doors:
-            self._waiting.labels(door.door).set(door.waiting)
+        for door, waiting in self._load.count_waiting().items():
+            self._waiting.labels(door).set(waiting)
 
     def read_failed_jobs(self) -> int:
         """Return how many jobs have failed since the server started."""
@@ -163,7 +165,7 @@ class Metrics(Collector):
     async def answer(self, _: Request) -> Response:
         """Return the metrics in Prometheus' own format."""
         self.publish_load()
-        content = await self._queue.run(partial(generate_latest, self._registry))
+        content = await get_running_loop().run_in_executor(self._thread, generate_latest, self._registry)
         return Response(content, media_type=CONTENT_TYPE_LATEST)
 
     def collect(self) -> Iterable[Metric]:

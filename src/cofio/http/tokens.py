@@ -142,6 +142,11 @@ class Tokens:
         self.all()
         return self._known[1] is not None
 
+    @property
+    def are_several(self) -> bool:
+        """Whether there are more than one, as they were when last read."""
+        return len(self._known[1] or ()) > 1
+
     def find(self, text: str) -> Token | None:
         """Return the token that was shown, or None if there is no such token."""
         digest = _hash(text).encode()

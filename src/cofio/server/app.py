@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from datetime import UTC, tzinfo
 from types import MappingProxyType
@@ -30,7 +31,7 @@ from ..doors.page import routes as page
 from ..doors.page.view_types import PageServer
 from ..doors.rest import http as rest
 from ..doors.rest import openapi
-from ..http.admission import CallQueue, ServerLoad
+from ..http.admission import ServerLoad
 from ..http.errors import RequestError, describe_failure, render_failure
 from ..http.metrics import Metrics
 from ..http.origins import Origin
@@ -95,17 +96,17 @@ def make_app(
     @asynccontextmanager
     async def run_sessions(_: Starlette) -> AsyncIterator[None]:
         async with manager.run():
-            with load.lag.measure():
+            with load.watch():
                 yield
 
-    health_queue = CallQueue(1, "cofio-health")
+    health_thread = ThreadPoolExecutor(1, "cofio-health")
     check: asyncio.Future[Mapping[str, Any]] | None = None
 
     async def show_health(_: Request) -> JSONResponse:
         # Beside the event loop, which must not wait for a database that is away. Who asks meanwhile shares the answer.
         nonlocal check
         if check is None or check.done():
-            check = asyncio.ensure_future(health_queue.run(health))
+            check = asyncio.get_running_loop().run_in_executor(health_thread, health)
             check.add_done_callback(lambda done: done.cancelled() or done.exception())  # which perhaps nobody waits for
         try:
             found = await asyncio.wait_for(asyncio.shield(check), HEALTH_SECONDS)

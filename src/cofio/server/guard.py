@@ -16,6 +16,7 @@ from ..doors.memory_tool import http as memory_tool
 from ..doors.page import routes as page
 from ..doors.page.session_cookie import find_session_token, read_cookies
 from ..doors.rest import http as rest
+from ..http.admission import CLIENT
 from ..http.errors import RequestError, describe_failure, render_failure
 from ..http.origins import Origin
 from ..http.tokens import Token, Tokens
@@ -114,7 +115,8 @@ class Guard:
         if token is not None and token.limits is not None and not _checks_tokens(scope):
             sentence = f"this token is limited to {token.limits}; it may use nothing but the REST API and the page"
             raise RequestError(403, sentence)
-        return {"token": token, "is_own_origin": is_own}
+        client = token.name if token is not None and self._tokens.are_several else ""
+        return {"token": token, CLIENT: client, "is_own_origin": is_own}
 
     def _check_host(self, headers: Headers, scheme: str) -> Origin:
         """Return the server's own origin, as it is addressed. Raises RequestError if it does not answer to that."""

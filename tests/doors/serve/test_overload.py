@@ -29,12 +29,14 @@ from tests.waiting import PATIENCE, join, wait_for, wait_until
 from cofio.config.address import StoreAddress
 from cofio.http import admission
 from cofio.http.admission import (
-    BURST,
     BURST_PER_THREAD,
     FIRST_AVERAGE_SECONDS,
+    GREEDY_SECONDS,
     MAX_LAG_SECONDS,
+    MAX_WAIT_SECONDS,
     MAX_WAITING,
     REFUSAL,
+    TICK_SECONDS,
     CallQueue,
     Overload,
     ServerLoad,
@@ -287,7 +289,7 @@ class Gate:
 
 @contextmanager
 def make_queue(load: ServerLoad, count: int = 2, **chosen: float) -> Iterator[CallQueue]:
-    made = CallQueue(count, "test", load.find_door("test"), **chosen)
+    made = CallQueue(count, "test", load, **chosen)
     try:
         yield made
     finally:
@@ -302,25 +304,28 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return times
 
 
+async def wait_for_begun(gate: Gate, count: int) -> None:
+    await asyncio.to_thread(lambda: [gate.begun.acquire(timeout=PATIENCE) for _ in range(count)])
+
+
 @pytest.mark.parametrize(
     ("max_seconds", "room"),
     [(FIRST_AVERAGE_SECONDS, 2 * BURST_PER_THREAD), (1e9, MAX_WAITING)],  # as if calls were slow, or took no time
     ids=["a burst", "many"],
 )
-def test_a_short_burst_always_passes_and_no_queue_is_without_end(
-    now: list[float], max_seconds: float, room: int
-) -> None:
+def test_a_short_burst_always_passes_and_no_queue_is_without_end(max_seconds: float, room: int) -> None:
     async def run() -> None:
-        gate, load = Gate(), ServerLoad()
+        gate, load, refused = Gate(), ServerLoad(), list[str]()
+        load.on_refusal = refused.append
         with make_queue(load, max_seconds=max_seconds) as pool:
             calls = [asyncio.create_task(pool.run(gate.work)) for _ in range(2 + room)]
-            await asyncio.to_thread(lambda: [gate.begun.acquire(timeout=PATIENCE) for _ in range(2)])
-            assert pool.waiting == load.find_door("test").waiting == room
+            await wait_for_begun(gate, 2)
+            assert load.count_waiting() == {"test": pool.waiting} == {"test": room}
             with pytest.raises(Overload):
                 pool.check_room()
             with pytest.raises(Overload):
                 await pool.run(gate.work)
-            assert load.find_door("test").refused == 2
+            assert refused == ["test"] * 2
             gate.go_on.set()
             assert await asyncio.gather(*calls) == ["done"] * len(calls)
             assert pool.waiting == 0
@@ -329,23 +334,26 @@ def test_a_short_burst_always_passes_and_no_queue_is_without_end(
     anyio.run(run)
 
 
-def test_what_has_waited_too_long_behind_others_is_refused_when_its_turn_comes(now: list[float]) -> None:
+@pytest.mark.parametrize(
+    ("waiting", "seconds"), [(BURST_PER_THREAD, 1.0), (1, MAX_WAIT_SECONDS)], ids=["a crowd", "one"]
+)
+def test_what_has_waited_too_long_is_refused_although_no_thread_is_free(
+    now: list[float], waiting: int, seconds: float
+) -> None:
     async def run() -> None:
         gate, load = Gate(), ServerLoad()
-        with make_queue(load, count=1, max_seconds=0.5) as pool:
-            for _ in range(50):  # which take no time, so that many more are let in
-                await pool.run(str)
-            calls = [asyncio.create_task(pool.run(gate.work)) for _ in range(1 + BURST)]
-            await asyncio.to_thread(gate.begun.acquire, timeout=PATIENCE)
-            now[0] += 0.6
-            with pytest.raises(Overload):
-                pool.check_room()
+        with make_queue(load, count=1) as pool, load.watch():
+            calls = [asyncio.create_task(pool.run(gate.work)) for _ in range(1 + waiting)]
+            await wait_for_begun(gate, 1)
+            now[0] += seconds - 0.1
+            await asyncio.sleep(3 * TICK_SECONDS)
+            assert pool.waiting == waiting
+            now[0] += 0.2
+            with anyio.fail_after(PATIENCE):
+                outcomes = await asyncio.gather(*calls[1:], return_exceptions=True)
+            assert {type(each) for each in outcomes} == {Overload}
             gate.go_on.set()
-            outcomes = await asyncio.gather(*calls, return_exceptions=True)
-            refused = [each for each in outcomes if isinstance(each, Overload)]
-            # The last few are no crowd any more: each of them is done, however late.
-            assert (len(refused), outcomes.count("done")) == (BURST - BURST_PER_THREAD, 1 + BURST_PER_THREAD)
-            assert load.find_door("test").refused == len(refused) + 1
+            assert await calls[0] == "done"
 
     anyio.run(run)
 
@@ -355,7 +363,7 @@ def test_a_call_that_is_cancelled_while_it_waits_is_not_counted_any_more() -> No
         gate, load = Gate(), ServerLoad()
         with make_queue(load, count=1, max_seconds=1e9) as pool:
             first = asyncio.create_task(pool.run(gate.work))
-            await asyncio.to_thread(gate.begun.acquire, timeout=PATIENCE)
+            await wait_for_begun(gate, 1)
             others = [asyncio.create_task(pool.run(gate.work)) for _ in range(5)]
             await asyncio.sleep(0)
             assert pool.waiting == 5
@@ -380,7 +388,7 @@ def test_each_client_that_waits_has_its_turn_and_the_one_with_the_most_calls_mak
                 return name
 
             greedy = [asyncio.create_task(pool.run(partial(note, "greedy"), client="greedy")) for _ in range(10)]
-            await asyncio.to_thread(lambda: [gate.begun.acquire(timeout=PATIENCE) for _ in range(2)])
+            await wait_for_begun(gate, 2)
             assert pool.waiting == 2 * BURST_PER_THREAD
             with pytest.raises(Overload):
                 await pool.run(gate.work, client="greedy")
@@ -396,24 +404,41 @@ def test_each_client_that_waits_has_its_turn_and_the_one_with_the_most_calls_mak
     anyio.run(run)
 
 
+def test_a_client_that_keeps_the_processor_busy_has_one_thread_at_all_doors_while_others_call() -> None:
+    async def run() -> None:
+        gate, load = Gate(), ServerLoad()
+        with make_queue(load, count=4) as reads, make_queue(load, count=4) as writes:
+            load.note_use("greedy", 2 * GREEDY_SECONDS)
+            calls = [asyncio.create_task(pool.run(gate.work, client="greedy")) for pool in (reads, writes) * 2]
+            await wait_for_begun(gate, 4)  # nobody else calls
+            calls += [asyncio.create_task(reads.run(gate.work, client="modest")) for _ in range(2)]
+            await wait_for_begun(gate, 2)
+            calls += [asyncio.create_task(pool.run(gate.work, client="greedy")) for pool in (reads, writes)]
+            await asyncio.sleep(0)
+            assert (reads.waiting, writes.waiting) == (1, 1)
+            gate.go_on.set()
+            assert set(await asyncio.gather(*calls)) == {"done"}
+
+    anyio.run(run)
+
+
 def test_while_the_event_loop_is_late_only_few_calls_wait(now: list[float]) -> None:
     async def run() -> None:
         gate, load = Gate(), ServerLoad()
-        with make_queue(load) as pool, load.lag.measure():
+        with make_queue(load) as pool, load.watch():
             calls = [asyncio.create_task(pool.run(gate.work)) for _ in range(4)]
-            await asyncio.to_thread(lambda: [gate.begun.acquire(timeout=PATIENCE) for _ in range(2)])
+            await wait_for_begun(gate, 2)
             pool.check_room()
             now[0] += 2 * MAX_LAG_SECONDS
-            assert load.lag.seconds > MAX_LAG_SECONDS
             with pytest.raises(Overload):
                 pool.check_room()
             with anyio.fail_after(PATIENCE):
-                while load.lag.seconds > MAX_LAG_SECONDS:  # until its next two heartbeats
+                while load.is_late:  # until its next two looks at the clock
                     await asyncio.sleep(0.01)
             pool.check_room()
             gate.go_on.set()
             await asyncio.gather(*calls)
-        assert load.lag.seconds == 0
+        assert not load.is_late
 
     anyio.run(run)
 
@@ -423,7 +448,7 @@ class Reader:
     """An application that only reads, one request at a time."""
 
     gate: Gate = field(default_factory=Gate)
-    queue: CallQueue = field(default_factory=lambda: CallQueue(1, "test", ServerLoad().find_door("test")))
+    queue: CallQueue = field(default_factory=lambda: CallQueue(1, "test", ServerLoad()))
     gone: list[str] = field(default_factory=list)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

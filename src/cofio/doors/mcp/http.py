@@ -45,7 +45,7 @@ class Handlers:
     def __init__(self, surface: Surface, load: ServerLoad | None = None) -> None:
         """`load` is that of the server."""
         self._surface = surface
-        self._queue = CallQueue(THREADS, "cofio-mcp", (load or ServerLoad()).find_door(NAME))
+        self._queue = CallQueue(THREADS, NAME, load or ServerLoad())
 
     async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult.model_validate(self._surface.list_tools())
@@ -118,9 +118,9 @@ class Door:
     def __init__(self, manager: StreamableHTTPSessionManager, load: ServerLoad | None = None) -> None:
         """`load` is that of the server, which the handlers of the calls have, too."""
         self._manager = manager
-        self._load = (load or ServerLoad()).find_door(NAME)
+        self._load = load or ServerLoad()
         self._calls = 0
-        self._queue = CallQueue(THREADS, "cofio-mcp-measure", self._load)
+        self._queue = CallQueue(THREADS, NAME, self._load)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -147,8 +147,8 @@ class Door:
     def _check_room(self, scope: Scope) -> None:
         """Raise Overload if the SDK, or the threads behind it, have as many calls as they can answer soon."""
         if self._calls >= MAX_CALLS:
-            raise self._load.refuse()
-        self._load.check_room(get_client(scope))
+            raise self._load.refuse(NAME)
+        self._load.check_room(NAME, get_client(scope))
 
     async def _check(self, body: bytes, client: str) -> None:
         """Raise RequestError for a body that would be costly to parse."""

@@ -41,7 +41,7 @@ class _Door:
 
     def __init__(self, engine: Callable[[], Engine], load: ServerLoad) -> None:
         self._engine = engine
-        self._queue = CallQueue(THREADS, "cofio-memory-tool", load.find_door("memory_tool"))
+        self._queue = CallQueue(THREADS, "memory_tool", load)
 
     async def answer(self, request: Request) -> JSONResponse:
         """The result of the command in the body; 400 when there is none in it."""

@@ -80,7 +80,7 @@ class Door:
         self._server = server
         self._tokens = tokens
         self._zone = server.settings.zone
-        self._queue = CallQueue(THREADS, "cofio-page", (load or ServerLoad()).find_door("page"))
+        self._queue = CallQueue(THREADS, "page", load or ServerLoad())
 
     def make_routes(self) -> list[Route]:
         """The addresses, but for `/`, which other clients than browsers ask for, too."""

@@ -25,7 +25,6 @@ from ...http.admission import (
     ServerLoad,
     get_client,
     get_gone_check,
-    shut_down_queues,
 )
 from ...http.bodies import SMALL_BODY_BYTES, is_large
 from ...http.errors import FaultLog, RequestError, describe_failure, get_request_id, render_failure
@@ -104,12 +103,11 @@ class Door:
         self._count_failed = count_failed
         self._content_reader = ContentReader(fetch_policy, None if assistant is None else assistant.model)
         self._operations = Operations(conversations, zone, wake or (lambda: None), assistant, self._content_reader)
-        door = (load or ServerLoad()).find_door("rest")
-        self._writers = CallQueue(max(4, WRITERS // processes), "cofio-rest-write", door)
-        self._readers = CallQueue(max(2, READERS // processes), "cofio-rest-read", door)
-        self._uploaders = CallQueue(
-            max(1, UPLOADERS // processes), "cofio-rest-upload", door, max_seconds=MAX_LARGE_CALL_SECONDS
-        )
+        load = load or ServerLoad()
+        self._writers = CallQueue(max(4, WRITERS // processes), "rest", load)
+        self._readers = CallQueue(max(2, READERS // processes), "rest", load)
+        self._uploaders = CallQueue(max(1, UPLOADERS // processes), "rest", load, max_seconds=MAX_LARGE_CALL_SECONDS)
+        self._load = load
 
     def make_routes(self) -> list[Route]:
         """The addresses of the calls."""
@@ -132,7 +130,7 @@ class Door:
         """Finish the calls at hand, as far as they can be finished within `seconds`; those behind them are dropped."""
         self.stop_waiting()
         self._content_reader.close()  # the time that it had is over
-        shut_down_queues((self._writers, self._readers, self._uploaders), seconds)
+        self._load.close(seconds)
 
     async def answer(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
         """Take in a request for a call, and send what comes of it."""
@@ -145,7 +143,7 @@ class Door:
             if parse.size <= SMALL_BODY_BYTES:  # so soon done that it is not worth a thread
                 fields = parse()
                 parse = Fields(lambda: fields)
-                client = _find_client(client, fields)
+                client = client or _name_project(fields)
         except RequestError as error:
             response: Response = render_failure(scope, error, self._zone)
         else:
@@ -207,12 +205,10 @@ def _find_reach(request: BaseModel, caller: Caller) -> tuple[MemoryScope, ...]:
     return home, MODEL_USAGE, *(MemoryScope(*JOBS.names, kind, *home.names[1:]) for kind in JOB_KINDS)
 
 
-def _find_client(token: str, fields: object) -> str:
-    """Return by whom waiting is shared fairly: the token, and the app and project where one token has several."""
-    if not isinstance(fields, dict):
-        return token
-    names = (fields.get("app_id"), fields.get("project_id"))
-    return "/".join((token, *(each[:MAX_CLIENT_NAME] for each in names if isinstance(each, str))))
+def _name_project(fields: object) -> str:
+    """Return the app and project of a call, by which waiting is shared fairly where there are no several tokens."""
+    names = (fields.get("app_id"), fields.get("project_id")) if isinstance(fields, dict) else ()
+    return "/".join(each[:MAX_CLIENT_NAME] for each in names if isinstance(each, str))
 
 
 def _make_ascii(sentence: str) -> str:
