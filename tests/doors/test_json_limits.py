@@ -1,4 +1,4 @@
-"""JSON is measured before it is parsed: what is within the limits passes."""
+"""JSON is measured before it is parsed: what is within the limits passes, wherever a slice of it ends."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cofio.http import json_limits
 from cofio.http.json_limits import JsonLimits, TooComplex
 
 JSON = st.recursive(
@@ -16,6 +17,12 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text('a"\\[,', max_size=3), inner, max_size=4),
     max_leaves=12,
 )
+
+
+@pytest.fixture(params=[2, 5, 262_144])
+def slices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bodies are scanned in slices of this many bytes."""
+    monkeypatch.setattr(json_limits, "SLICE", request.param)
 
 
 def count_marks(value: Any) -> int:
@@ -33,21 +40,26 @@ def find_depth(value: Any) -> int:
     return 1 + max((find_depth(each) for each in (value.values() if isinstance(value, dict) else value)), default=0)
 
 
-@given(JSON, st.booleans())
-@example(["\\"], True)
-@example([{"": '\\"'}], False)
-def test_exactly_what_exceeds_a_limit_is_refused(value: Any, escaped: bool) -> None:
-    body = json.dumps(value, ensure_ascii=escaped).encode()
-    values, depth = count_marks(value), find_depth(value)
-    JsonLimits(values=values, depth=depth, text=None).check(body)
-    JsonLimits(values=values, depth=depth, text=6).check(bytearray(body))
-    if depth:
-        with pytest.raises(TooComplex, match=f"more than {values - 1} values"):
-            JsonLimits(values=values - 1, depth=depth).check(body)
-        with pytest.raises(TooComplex, match=f"deeper than {depth - 1} levels"):
-            JsonLimits(values=values, depth=depth - 1).check(body)
+@pytest.mark.usefixtures("slices")
+def test_exactly_what_exceeds_a_limit_is_refused() -> None:
+    @given(JSON, st.booleans())
+    @example(["\\"], True)
+    @example([{"": '\\"'}], False)
+    def check(value: Any, escaped: bool) -> None:
+        body = json.dumps(value, ensure_ascii=escaped).encode()
+        values, depth = count_marks(value), find_depth(value)
+        JsonLimits(values=values, depth=depth, text=None).check(body)
+        JsonLimits(values=values, depth=depth, text=6).check(bytearray(body))
+        if depth:
+            with pytest.raises(TooComplex, match=f"more than {values - 1} values"):
+                JsonLimits(values=values - 1, depth=depth).check(body)
+            with pytest.raises(TooComplex, match=f"deeper than {depth - 1} levels"):
+                JsonLimits(values=values, depth=depth - 1).check(body)
+
+    check()
 
 
+@pytest.mark.usefixtures("slices")
 def test_a_string_that_is_too_long_is_refused_also_when_it_does_not_end() -> None:
     limits = JsonLimits(text=2)
     for end in (b'"', b"", b"\\", b'\\"', b'"]'):

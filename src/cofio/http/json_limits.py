@@ -9,9 +9,15 @@ from typing import NoReturn
 
 from ..values.records import MAX_TEXT, Json
 
-# With possessive quantifiers, so that no body makes it go back and try again.
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-_OTHER_BYTES = bytes(set(range(256)) - set(b"[]{},"))
+SLICE = 262_144  # bytes that are scanned in one go; between two slices other threads get their turn
+# Each alternative begins with a byte of its own: so `re` can skip to the next of them, five times as fast.
+_TOKEN = re.compile(
+    rb'"(?:[^"\\]++|\\.)*+(")?|' + b"|".join(each + rb"[][{},]*+" for each in (rb"\[", rb"\]", rb"\{", rb"\}", b",")),
+    re.DOTALL,
+)
+_REST_OF_STRING = re.compile(rb'(?:[^"\\]++|\\.)*+(")?', re.DOTALL)
+_QUOTE, _COMMA = b'",'
+_STEPS = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1, ord(","): 0}
 
 
 class TooComplex(ValueError):
@@ -64,17 +70,41 @@ class JsonLimits:
 
     def check(self, body: bytes | bytearray) -> None:
         """Raise TooComplex for JSON that would be costly to parse. Nothing is parsed: strings are passed over."""
-        if self.text is not None:
-            longest = 12 * self.text + 2  # with every character escaped as a pair, and between quotation marks
-            if len(body) > longest and any(len(each[0]) > longest for each in _STRING.finditer(body)):
-                raise TooComplex(f"a string is longer than {self.text:,} characters")
-        most = 2 * self.values + 2  # strings: a key and a value for each comma
-        rest, strings = _STRING.subn(b"", body, most)
-        marks = rest.translate(None, _OTHER_BYTES)
-        if strings == most or len(marks) > self.values:
-            raise TooComplex(f"the body has more than {self.values:,} values")
-        depth = 0
-        for mark in marks.translate(None, b","):
-            depth += 1 if mark in b"[{" else -1
+        # With every character escaped as a pair, and between quotation marks.
+        longest = len(body) if self.text is None else 12 * self.text + 2
+        position = values = strings = depth = 0
+        while position < len(body):
+            stop = position + SLICE
+            for match in _TOKEN.finditer(body, position, stop):
+                start, end = match.span()
+                if body[start] == _QUOTE:
+                    strings += 1
+                    if not match.lastindex:  # it is not closed within this slice
+                        stop = end = _skip_string(body, end)
+                    if end - start > longest:
+                        raise TooComplex(f"a string is longer than {self.text:,} characters")
+                    continue
+                values += end - start
+                if values <= self.values and (end - start > 1 or body[start] != _COMMA):
+                    depth = self._descend(depth, body[start:end])
+            if values > self.values or strings > 2 * self.values + 2:  # a key and a value for each comma
+                raise TooComplex(f"the body has more than {self.values:,} values")
+            position = stop
+
+    def _descend(self, depth: int, brackets: bytes | bytearray) -> int:
+        for byte in brackets:
+            depth += _STEPS[byte]
             if depth > self.depth:
                 raise TooComplex(f"the body is nested deeper than {self.depth} levels")
+        return depth
+
+
+def _skip_string(body: bytes | bytearray, position: int) -> int:
+    """Find the end of a string that began before `position`."""
+    while position < len(body):
+        match = _REST_OF_STRING.match(body, position, position + SLICE)
+        assert match
+        if match.lastindex:
+            return match.end()
+        position = match.end() if match.end() > position else len(body)  # the last byte is half of an escape
+    return position
