@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from cofio.values.errors import Conflict
 from cofio.values.records import Kind
 from cofio.vault.layout import SHOWN
 from cofio.vault.lifecycle import AttachedVault
-from cofio.vault.queued_mirror import MARKDOWN, QueuedMirror, make_handler
+from cofio.vault.queued_mirror import MARKDOWN, QueuedMirror, write_files
 from cofio.vault.sync import VaultSync
 from cofio.vault.vault import Vault
 
@@ -160,7 +161,7 @@ def test_a_job_stays_while_the_state_of_the_vault_cannot_be_used(queued: Kept) -
     queued.say(OSLO)
     closed = Vault(queued.engine, queued.vault.folder)
     closed.close()
-    runner = JobRunner(queued.engine, {MARKDOWN: make_handler(lambda: closed)})
+    runner = JobRunner(queued.engine, {MARKDOWN: partial(write_files, lambda: closed)})
     runner.start()
     wait_until(lambda: any(read_job(job)["error"] for job in list_jobs(queued.engine, MARKDOWN)))
     runner.close(PATIENCE)

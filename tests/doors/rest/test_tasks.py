@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from cofio import Conflict, Engine, Unavailable
+from cofio import Conflict, Engine, Scope, Unavailable
 from cofio.config.address import StoreAddress
 from cofio.conversations import tasks
-from cofio.conversations.conversations import Conversations, Project
+from cofio.conversations.conversations import Conversations
 from cofio.embed.hashed import HashedEmbedder
-from cofio.engine.jobs import MAX_LOSSES, read_job
+from cofio.engine.jobs import MAX_LOSSES, count_jobs, read_job
 from cofio.http.tokens import Tokens
 
 from .conftest import CLIMBING, COFFEE, DAY, MINUTE, Api, T, enveloped, failed, said, serving
@@ -215,7 +215,7 @@ def test_two_servers_carry_out_one_line_between_them(store: StoreAddress) -> Non
             sent.append(api.queue(said(f"On day {number} I saw bird {number}.", T + number * DAY)))
         for task in sent:
             assert two.finished(task)["status"] == "success"
-        assert tasks.count_tasks(one.engine, Project(), "s") == 0
+        assert count_jobs(one.engine, "task", Scope("default", "default", "s")) == 0
         assert one.flush() == "extracted"
         days = [datetime.fromisoformat(each["timestamp"]) for each in one.get(page_size=100, sort_order="asc")]
         assert days == [datetime.fromtimestamp(T / 1000, UTC) + timedelta(days=day) for day in range(20)]

@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from ...content import ContentReader, FetchPolicy
 from ...conversations.conversations import Conversations
 from ...conversations.projects import Project
-from ...engine.jobs import JOB_KINDS
+from ...engine.jobs import JOB_KINDS, get_job_scope
 from ...http.admission import (
     MAX_LARGE_CALL_SECONDS,
     CallQueue,
@@ -31,7 +31,7 @@ from ...http.bodies import SMALL_BODY_BYTES, is_large
 from ...http.errors import FaultLog, RequestError, describe_failure, get_request_id, render_failure
 from ...text.jsonl import dump_line
 from ...values.records import Scope as MemoryScope
-from ...values.scopes import CONVERSATIONS, JOBS, MODEL_USAGE
+from ...values.scopes import CONVERSATIONS, MODEL_USAGE
 from .assistant import Assistant
 from .calls import VERSIONS, Call, Fields, Parse
 from .catalogue import CALLS
@@ -204,7 +204,7 @@ def _find_reach(request: BaseModel, caller: Caller) -> tuple[MemoryScope, ...]:
         home = home if caller.token.project is None else home / caller.token.project
     else:
         return (MemoryScope(),)
-    return home, MODEL_USAGE, *(MemoryScope(*JOBS.names, kind, *home.names[1:]) for kind in JOB_KINDS)
+    return home, MODEL_USAGE, *(get_job_scope(kind, MemoryScope(*home.names[1:])) for kind in JOB_KINDS)
 
 
 def _find_client(token: str, fields: object) -> str:
