@@ -106,6 +106,9 @@ class Door:
         self._operations = Operations(conversations, zone, wake or (lambda: None), assistant, self._content_reader)
         door = (load or ServerLoad()).find_door("rest")
         self._writers = CallQueue(max(4, WRITERS // processes), "cofio-rest-write", door)
+        self._flushers = CallQueue(  # those that wait for a model keep no other call from writing
+            max(4, WRITERS // processes), "cofio-rest-flush", door, max_seconds=MAX_LARGE_CALL_SECONDS
+        )
         self._readers = CallQueue(max(2, READERS // processes), "cofio-rest-read", door)
         self._uploaders = CallQueue(
             max(1, UPLOADERS // processes), "cofio-rest-upload", door, max_seconds=MAX_LARGE_CALL_SECONDS
@@ -132,11 +135,11 @@ class Door:
         """Finish the calls at hand, as far as they can be finished within `seconds`; those behind them are dropped."""
         self.stop_waiting()
         self._content_reader.close()  # the time that it had is over
-        shut_down_queues((self._writers, self._readers, self._uploaders), seconds)
+        shut_down_queues((self._writers, self._flushers, self._readers, self._uploaders), seconds)
 
     async def answer(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
         """Take in a request for a call, and send what comes of it."""
-        queue = self._uploaders if call.uploads else self._writers if call.writes else self._readers
+        queue = self._choose_queue(call)
         client = get_client(scope)
         try:
             if is_large(scope):  # it would be read for nothing
@@ -159,6 +162,13 @@ class Door:
             except CancelledError:  # the time is up that a server which is being stopped gives to its calls
                 response = render_failure(scope, RequestError(503, STOPPED), self._zone)
         await response(scope, receive, send)
+
+    def _choose_queue(self, call: Call) -> CallQueue:
+        if call.uploads:
+            return self._uploaders
+        if call.waits_for_model and self._assistant is not None:
+            return self._flushers
+        return self._writers if call.writes else self._readers
 
     def _reply(self, call: Call, parse: Parse, scope: Scope) -> Response:
         try:
