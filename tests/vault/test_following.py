@@ -100,7 +100,9 @@ def test_a_change_that_fails_leaves_no_job(queued: Kept) -> None:
     assert queued.vault.count_unfinished() == 0
 
 
-def test_a_file_that_cannot_be_written_holds_up_no_other_and_is_tried_again(queued: Kept) -> None:
+def test_a_file_that_cannot_be_written_holds_up_no_other_is_logged_once_and_tried_again(
+    queued: Kept, caplog: pytest.LogCaptureFixture
+) -> None:
     queued.say(OSLO)
     queued.say(DOG, user="bob", session="t")
     blocked = queued.file("users", "bob")
@@ -110,24 +112,11 @@ def test_a_file_that_cannot_be_written_holds_up_no_other_and_is_tried_again(queu
     assert "Oslo" in queued.episodes.read_text()
     assert (queued.vault.follow_changes(), queued.vault.count_unfinished()) == (0, 1)
     assert queued.vault.journal.list_faults()
+    warned = [record.getMessage() for record in caplog.records]
+    assert 0 < len(warned) == len({*warned})
     blocked.unlink()
     assert (queued.vault.complete(), queued.vault.count_unfinished()) == (1, 0)
     assert "Rex" in queued.file("users", "bob", "episodes", "episode-2026-05-28.md").read_text()
-
-
-def test_what_could_not_be_written_is_tried_again_after_a_while_and_logged_once(
-    queued: Kept, caplog: pytest.LogCaptureFixture
-) -> None:
-    queued.say(DOG, user="bob")
-    blocked = queued.file("users", "bob")
-    blocked.parent.mkdir(parents=True)
-    blocked.write_text("in the way")
-    assert (queued.vault.follow_changes(), queued.vault.follow_changes()) == (0, 0)
-    warned = [record.getMessage() for record in caplog.records]
-    assert warned
-    assert len(warned) == len({*warned})
-    blocked.unlink()
-    assert (queued.vault.follow_changes(), queued.vault.count_unfinished()) == (1, 0)
     assert queued.vault.journal.list_faults() == {}
 
 

@@ -100,9 +100,11 @@ def test_a_line_that_is_too_long_is_refused_and_nothing_of_it_kept(held: Held, m
     assert failed(old, 429, code="QUEUE_SATURATED")
     assert len(api.waiting()) == tasks.MAX_SESSION_TASKS
     assert api.client.get("/health").json()["memorize_queue"]["pending"] == tasks.MAX_SESSION_TASKS
-    monkeypatch.setattr(tasks, "MAX_TASKS", tasks.MAX_SESSION_TASKS)  # of all sessions
-    other = {"session_id": "other", "messages": [said("Hi.")]}
-    assert failed(api.post("add", {**other, "async_mode": True}), 429, code="QUEUE_SATURATED")
+    other = {"session_id": "other", "messages": [said("Hi.")], "async_mode": True}
+    for limit, of, app in (("MAX_PROJECT_TASKS", " of this project", "default"), ("MAX_TASKS", "", "shop")):
+        monkeypatch.setattr(tasks, limit, tasks.MAX_SESSION_TASKS)
+        answer = api.post("add", {**other, "app_id": app})
+        assert f"50 requests{of} are waiting" in failed(answer, 429, code="QUEUE_SATURATED")
     assert api.waiting("other") == []
     assert api.add(said("Hi."), session="other") == "accumulated"
     held.let_go()

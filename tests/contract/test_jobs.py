@@ -1,0 +1,98 @@
+"""The job queue: what is due is found, a job is done once, and a process that ends takes no other jobs with it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
+
+from cofio import Engine, Scope
+from cofio.conversations.projects import Project
+from cofio.conversations.tasks import wait_until_refined
+from cofio.engine import jobs
+from cofio.engine.jobs import LEASE_SECONDS, MAX_LISTED, Handler, JobRunner, count_jobs, make_job, read_job
+from cofio.values.records import Json, Record
+
+from ..conftest import Clock
+from ..waiting import PATIENCE, wait_until
+
+LINE, DONE = Scope("app", "project"), Scope("done")
+
+
+class Work:
+    """A handler whose jobs wait until they are let go."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.begun: list[str | None] = []
+        self.may_end = threading.Event()
+
+    def run(self, job: Record) -> Mapping[str, Json]:
+        self.begun.append(job.key)
+        assert self.may_end.wait(PATIENCE)
+        return {"done_by": self.name}
+
+
+@contextmanager
+def running(engine: Engine, work: Work) -> Iterator[JobRunner]:
+    """Carry out tasks, and Markdown jobs with them, which are there to see that a runner has looked around."""
+    task = Handler(run=work.run, archive=lambda job: DONE)
+    runner = JobRunner(engine, {"task": task, "markdown": lambda jobs: None})
+    runner.start()
+    yield runner
+    work.may_end.set()
+    runner.close(PATIENCE)
+
+
+def enqueue(engine: Engine, *names: str, **fields: Json) -> None:
+    engine.apply([make_job("task", LINE, fields, name=name) for name in names])
+
+
+def test_a_runner_that_was_paused_drops_the_result_of_a_job_that_another_has_taken_over(
+    memory: Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "RENEW_SECONDS", 3600.0)
+    enqueue(memory, "a")
+    paused, other = Work("paused"), Work("other")
+    with running(memory, paused):
+        wait_until(lambda: paused.begun)
+        with running(memory, other) as runner:
+            memory.apply([make_job("markdown", LINE, {})])
+            runner.notice()
+            wait_until(lambda: not count_jobs(memory, "markdown"))
+            assert not other.begun
+            clock.advance(LEASE_SECONDS)
+            runner.notice()
+            wait_until(lambda: other.begun)
+    assert read_job(memory.read("task-a")) | {"owner": ""} == {
+        "status": "done", "attempts": 0, "error": None, "owner": "", "losses": 1, "done_by": "other",
+    }  # fmt: skip
+
+
+def test_jobs_that_were_lost_with_their_process_run_one_at_a_time(memory: Engine) -> None:
+    enqueue(memory, "a", "b", "c", status="running", owner="killed")
+    work = Work("next")
+    with running(memory, work) as runner:
+        wait_until(lambda: work.begun)
+        memory.apply([make_job("markdown", LINE, {})])
+        runner.notice()
+        wait_until(lambda: not count_jobs(memory, "markdown"))
+        assert len(work.begun) == 1
+        work.may_end.set()
+        wait_until(lambda: not count_jobs(memory, "task"))
+    assert len(work.begun) == 3
+
+
+def test_jobs_that_are_put_off_hide_no_others(memory: Engine) -> None:
+    later: dict[str, Json] = {"status": "waiting", "attempts": 1, "due": "9999", "session_id": "s", "error": "no model"}
+    memory.apply([make_job(kind, LINE, later) for kind in ("task", "refine") for _ in range(MAX_LISTED)])
+    enqueue(memory, "a")
+    memory.apply([make_job("refine", LINE, {"session_id": "t"})])
+    work = Work("any")
+    with running(memory, work):
+        wait_until(lambda: work.begun == ["a"])
+    project = Project(app="app", name="project")
+    assert wait_until_refined(memory, project, "t", 0.0, lambda: False) == "it has not answered yet"
+    assert wait_until_refined(memory, project, "u", 0.0, lambda: False) is None
