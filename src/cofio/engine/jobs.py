@@ -165,14 +165,16 @@ class JobRunner:
         self._is_stopping = threading.Event()
         threads = sum(each.max_running if isinstance(each, Handler) else 1 for each in handlers.values())
         self._pool = ThreadPoolExecutor(threads, "cofio-jobs")
-        self._threads = [threading.Thread(target=self._run, name="cofio-job-queue", daemon=True)]
+        self._threads: list[threading.Thread] = []
+        self.add_chore(POLL_SECONDS, self._start_due, wake=self._wake)
         self.add_chore(RENEW_SECONDS, self._keep_claims)
         self.on_failure: Callable[[str], None] = lambda kind: None
         """Called with the kind of each job that has failed for good."""
 
-    def add_chore(self, seconds: float, work: Callable[[], None]) -> None:
-        """Have `work` done every so many seconds, too."""
-        self._threads.append(threading.Thread(target=self._repeat, args=(seconds, work), daemon=True))
+    def add_chore(self, seconds: float, work: Callable[[], None], *, wake: threading.Event | None = None) -> None:
+        """Have `work` done every so many seconds, too, and when `wake` is set."""
+        arguments = seconds, work, wake or self._is_stopping
+        self._threads.append(threading.Thread(target=self._repeat, args=arguments, name="cofio-queue", daemon=True))
 
     def start(self) -> None:
         """Begin to carry out jobs, those that an earlier process left included."""
@@ -197,31 +199,25 @@ class JobRunner:
         self._pool.shutdown(wait=False, cancel_futures=True)
         wait([each.future for each in self._running], max(0.0, until - time.monotonic()))
 
-    def _repeat(self, seconds: float, work: Callable[[], None]) -> None:
+    def _repeat(self, seconds: float, work: Callable[[], None], wake: threading.Event) -> None:
         while not self._is_stopping.is_set():
-            try:
-                work()
-            except CofioError:  # the store may be busy, or about to be closed
-                pass
-            except Exception as error:
-                _log.error("background work failed with %s", type(error).__name__)
-            self._is_stopping.wait(seconds)
+            self._attempt(work)
+            if not self._is_stopping.is_set():  # else a look that clears `wake` would have this wait for nothing
+                wake.wait(seconds)
 
-    def _run(self) -> None:
-        while not self._is_stopping.is_set():
-            pause = RENEW_SECONDS
-            try:
-                self._start_due()
-                pause = POLL_SECONDS
-            except CofioError:  # the store is busy, full or gone: look again
-                pass
-            except Exception:  # a thread that ended would do no more jobs
-                _log.exception("the job queue failed")
-            if self._wake.wait(pause) and not self._is_stopping.is_set():
-                time.sleep(GATHER_SECONDS)
-            self._wake.clear()
+    def _attempt(self, work: Callable[[], object]) -> None:
+        try:
+            work()
+        except (Conflict, NotFound):  # another process has the job, has done it, or it was deleted
+            pass
+        except Exception as error:  # the store may be busy, full or gone, or a record be no job: look again later
+            if not isinstance(error, CofioError):
+                _log_fault("background work", error)
+            self._is_stopping.wait(RETRY_PAUSE_SECONDS)
 
     def _start_due(self) -> None:
+        time.sleep(GATHER_SECONDS)
+        self._wake.clear()
         self._running = [each for each in self._running if not each.future.done()]
         now = self._engine.read_clock().isoformat()
         for kind, handler in self._handlers.items():
@@ -268,16 +264,6 @@ class JobRunner:
         self._running.append(_Running(kind, jobs, future))
         future.add_done_callback(lambda _: self._wake.set())
 
-    def _attempt(self, work: Callable[[], object]) -> None:
-        try:
-            work()
-        except (Conflict, NotFound):  # another process has the job, has done it, or it was deleted
-            pass
-        except Exception as error:  # the store cannot be used, or the record is no job: look at it again later
-            if not isinstance(error, CofioError):
-                _log.error("a job cannot be carried out: %s", type(error).__name__)
-            self._is_stopping.wait(RETRY_PAUSE_SECONDS)
-
     def _keep_claims(self) -> None:
         if any(isinstance(self._handlers[each.kind], Handler) for each in self._running):
             self._beat()
@@ -294,26 +280,22 @@ class JobRunner:
         is_lost = read_job(job)["status"] == "running" and read_job(job).get("owner") != self._owner
         losses = _get_count(job, "losses") + is_lost
         (claimed,) = self._engine.apply([_edit(job, {"status": "running", "owner": self._owner, "losses": losses})])
-        assert isinstance(claimed, Record)
-        if losses < MAX_LOSSES:
-            outcome = self._carry_out(handler, claimed)
-        else:
-            outcome = _make_failure(handler, claimed, "no server could finish it", "attempts_exhausted")
-        (ended,) = self._engine.apply([outcome])
+        (ended,) = self._engine.apply([self._carry_out(handler, cast(Record, claimed))])
         if read_job(cast(Record, ended))["status"] == "failed":
             self.on_failure(kind)
 
     def _carry_out(self, handler: Handler, job: Record) -> Edit:
         """Carry out a job; return the change that archives it or puts it off."""
+        if _get_count(job, "losses") >= MAX_LOSSES:
+            return _make_failure(handler, job, "no server could finish it", "attempts_exhausted")
         try:
             fields = handler.run(job)
-        except (Conflict, NotFound, Unavailable) as error:
-            if self._engine.closed or self._is_stopping.is_set():  # no fault of the job's
+        except Exception as error:
+            can_retry = isinstance(error, Conflict | NotFound | Unavailable)
+            if can_retry and (self._engine.closed or self._is_stopping.is_set()):  # no fault of the job's
                 return _edit(job, {"status": "queued"})
-            if handler.max_attempts is None or _get_count(job, "attempts") + 1 < handler.max_attempts:
+            if can_retry and (handler.max_attempts is None or _get_count(job, "attempts") + 1 < handler.max_attempts):
                 return _put_off(self._engine, job, error)
-            return _make_failure(handler, job, str(error), type(error).__name__)
-        except Exception as error:  # tried again, it would fail again
             return _make_failure(handler, job, _describe(job, error), type(error).__name__)
         return _edit(job, {"status": "done", "error": None, **fields}, handler.archive(job))
 
@@ -343,9 +325,14 @@ def _describe(job: Record, error: Exception) -> str:
     """Return why a job failed; a fault of our own is logged, and no user is told more of it."""
     if isinstance(error, CofioError):
         return str(error)
-    frames = "".join(traceback.format_tb(error.__traceback__))
-    _log.error("the job %s failed with %s\n%s", job.key, type(error).__name__, frames)
+    _log_fault(f"the job {job.key}", error)
     return "Internal server error"
+
+
+def _log_fault(what: str, error: Exception) -> None:
+    """Log where a fault came from; its message may hold what was said."""
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    _log.error("%s failed with %s\n%s", what, type(error).__name__, frames)
 
 
 def _was_lost(job: Record) -> bool:
