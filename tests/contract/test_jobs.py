@@ -8,11 +8,21 @@ from contextlib import contextmanager
 
 import pytest
 
-from cofio import Engine, Scope
+from cofio import Engine, Kind, Scope
 from cofio.conversations.projects import Project
 from cofio.conversations.tasks import wait_until_refined
 from cofio.engine import jobs
-from cofio.engine.jobs import LEASE_SECONDS, MAX_LISTED, Handler, JobRunner, count_jobs, make_job, read_job
+from cofio.engine.jobs import (
+    LEASE_SECONDS,
+    MAX_LISTED,
+    MAX_LOSSES,
+    RUNNERS,
+    Handler,
+    JobRunner,
+    count_jobs,
+    make_job,
+    read_job,
+)
 from cofio.values.records import Json, Record
 
 from ..conftest import Clock
@@ -26,20 +36,20 @@ class Work:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.begun: list[str | None] = []
+        self.begun: list[str] = []
         self.may_end = threading.Event()
 
     def run(self, job: Record) -> Mapping[str, Json]:
-        self.begun.append(job.key)
+        self.begun.append(str(job.key))
         assert self.may_end.wait(PATIENCE)
         return {"done_by": self.name}
 
 
 @contextmanager
-def running(engine: Engine, work: Work) -> Iterator[JobRunner]:
+def running(engine: Engine, work: Work, owner: str | None = None) -> Iterator[JobRunner]:
     """Carry out tasks, and Markdown jobs with them, which are there to see that a runner has looked around."""
     task = Handler(run=work.run, archive=lambda job: DONE)
-    runner = JobRunner(engine, {"task": task, "markdown": lambda jobs: None})
+    runner = JobRunner(engine, {"task": task, "markdown": lambda jobs: None}, owner=owner)
     runner.start()
     yield runner
     work.may_end.set()
@@ -71,10 +81,12 @@ def test_a_runner_that_was_paused_drops_the_result_of_a_job_that_another_has_tak
     }  # fmt: skip
 
 
-def test_jobs_that_were_lost_with_their_process_run_one_at_a_time(memory: Engine) -> None:
-    enqueue(memory, "a", "b", "c", status="running", owner="killed")
+def test_a_successor_carries_out_lost_jobs_at_once_one_at_a_time_and_not_for_ever(memory: Engine) -> None:
+    memory.put(RUNNERS, "server:killed", kind=Kind.LEDGER)  # whose heartbeat has not expired yet
+    enqueue(memory, "a", "b", "c", status="running", owner="server:killed")
+    enqueue(memory, "d", status="running", owner="server:killed", losses=MAX_LOSSES - 1)
     work = Work("next")
-    with running(memory, work) as runner:
+    with running(memory, work, owner="server") as runner:
         wait_until(lambda: work.begun)
         memory.apply([make_job("markdown", LINE, {})])
         runner.notice()
@@ -82,7 +94,8 @@ def test_jobs_that_were_lost_with_their_process_run_one_at_a_time(memory: Engine
         assert len(work.begun) == 1
         work.may_end.set()
         wait_until(lambda: not count_jobs(memory, "task"))
-    assert len(work.begun) == 3
+    assert sorted(work.begun) == ["a", "b", "c"]
+    assert read_job(memory.read("task-d"))["error_code"] == "attempts_exhausted"
 
 
 def test_jobs_that_are_put_off_hide_no_others(memory: Engine) -> None:

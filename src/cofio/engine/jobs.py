@@ -36,7 +36,7 @@ GATHER_SECONDS = 0.02  # in which more jobs may come, that one look finds
 POLL_SECONDS = 5.0  # between two looks for jobs that other processes left or that were put off
 LEASE_SECONDS = 10.0  # that a heartbeat lasts
 RENEW_SECONDS = LEASE_SECONDS / 4
-RETRY_PAUSE_SECONDS = 1.0  # after which a job is looked at again that could not even be claimed
+RETRY_PAUSE_SECONDS = 1.0  # before a thread goes on after a failure, as when the store is busy
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 5.0, 3600.0
 MAX_LOSSES = 5  # processes that may end while they carry out one job, before it counts as failed
 MAX_LISTED = 1000  # jobs of one kind that are looked at in one round
@@ -64,7 +64,6 @@ RunBatch: TypeAlias = Callable[[Sequence[Record]], None]
 
 Of several jobs that fail together, each is tried again with fewer others.
 """
-
 
 Handlers: TypeAlias = Mapping[str, Handler | RunBatch]
 """What carries out jobs, by their kind."""
@@ -210,7 +209,7 @@ class JobRunner:
             work()
         except (Conflict, NotFound):  # another process has the job, has done it, or it was deleted
             pass
-        except Exception as error:  # the store may be busy, full or gone, or a record be no job: look again later
+        except Exception as error:  # the store may be busy, full or gone: look again later
             if not isinstance(error, CofioError):
                 _log_fault("background work", error)
             self._is_stopping.wait(RETRY_PAUSE_SECONDS)
@@ -277,7 +276,7 @@ class JobRunner:
 
     def _claim_and_run(self, kind: str, handler: Handler, job: Record) -> None:
         # One that is still "running" was another process's, which ended without a word.
-        is_lost = read_job(job)["status"] == "running" and read_job(job).get("owner") != self._owner
+        is_lost = read_job(job).get("status") == "running" and read_job(job).get("owner") != self._owner
         losses = _get_count(job, "losses") + is_lost
         (claimed,) = self._engine.apply([_edit(job, {"status": "running", "owner": self._owner, "losses": losses})])
         (ended,) = self._engine.apply([self._carry_out(handler, cast(Record, claimed))])

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import threading
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cofio import Conflict, Engine, Scope, Unavailable
+from cofio import Conflict, Scope, Unavailable
 from cofio.config.address import StoreAddress
 from cofio.conversations import tasks
 from cofio.conversations.conversations import Conversations
 from cofio.embed.hashed import HashedEmbedder
-from cofio.engine.jobs import MAX_LOSSES, count_jobs, read_job
+from cofio.engine.jobs import count_jobs
 from cofio.http.tokens import Tokens
 
 from .conftest import CLIMBING, COFFEE, DAY, MINUTE, Api, T, enveloped, failed, said, serving
@@ -193,19 +192,6 @@ def test_a_task_that_fails_says_why_and_leaves_its_messages_and_its_line_alone(
         assert api.client.get("/health").json()["memorize_queue"]["failed"] == 1
     assert len(api.waiting()) == 1
     assert api.flush() == "extracted"
-
-
-@pytest.mark.requirement("tasks.failed")
-def test_a_task_that_ends_the_server_each_time_is_not_tried_for_ever(store: StoreAddress, tmp_path: Path) -> None:
-    with serving(store, embedder=HashedEmbedder()) as (api, _):
-        api.jobs.close(5.0)
-        task = api.queue(said(CLIMBING))
-    with Engine.open(store) as engine:
-        job = engine.read(tasks.make_record_id(task))
-        engine.edit(job.id, data={**read_job(job), "status": "running", "losses": MAX_LOSSES - 1})
-    with serving(store, embedder=HashedEmbedder()) as (api, _):
-        assert api.finished(task)["error_code"] == "attempts_exhausted"
-        assert api.flush() == "extracted"
 
 
 @pytest.mark.requirement("tasks.order", "server.several")
