@@ -12,17 +12,6 @@ from cofio import Engine, Kind, Scope
 from cofio.conversations.projects import Project
 from cofio.conversations.tasks import wait_until_refined
 from cofio.engine import jobs
-from cofio.engine.jobs import (
-    LEASE_SECONDS,
-    MAX_LISTED,
-    MAX_LOSSES,
-    RUNNERS,
-    Handler,
-    JobRunner,
-    count_jobs,
-    make_job,
-    read_job,
-)
 from cofio.values.records import Json, Record
 
 from ..conftest import Clock
@@ -46,18 +35,20 @@ class Work:
 
 
 @contextmanager
-def running(engine: Engine, work: Work, owner: str | None = None) -> Iterator[JobRunner]:
+def running(engine: Engine, work: Work, owner: str | None = None) -> Iterator[jobs.JobRunner]:
     """Carry out tasks, and Markdown jobs with them, which are there to see that a runner has looked around."""
-    task = Handler(run=work.run, archive=lambda job: DONE)
-    runner = JobRunner(engine, {"task": task, "markdown": lambda jobs: None}, owner=owner)
+    task = jobs.Handler(run=work.run, archive=lambda job: DONE)
+    runner = jobs.JobRunner(engine, {"task": task, "markdown": lambda batch: None}, owner=owner)
     runner.start()
-    yield runner
-    work.may_end.set()
-    runner.close(PATIENCE)
+    try:
+        yield runner
+    finally:
+        work.may_end.set()
+        runner.close(PATIENCE)
 
 
 def enqueue(engine: Engine, *names: str, **fields: Json) -> None:
-    engine.apply([make_job("task", LINE, fields, name=name) for name in names])
+    engine.apply([jobs.make_job("task", LINE, fields, name=name) for name in names])
 
 
 def test_a_runner_that_was_paused_drops_the_result_of_a_job_that_another_has_taken_over(
@@ -69,40 +60,40 @@ def test_a_runner_that_was_paused_drops_the_result_of_a_job_that_another_has_tak
     with running(memory, paused):
         wait_until(lambda: paused.begun)
         with running(memory, other) as runner:
-            memory.apply([make_job("markdown", LINE, {})])
+            memory.apply([jobs.make_job("markdown", LINE, {})])
             runner.notice()
-            wait_until(lambda: not count_jobs(memory, "markdown"))
+            wait_until(lambda: not jobs.count_jobs(memory, "markdown"))
             assert not other.begun
-            clock.advance(LEASE_SECONDS)
+            clock.advance(jobs.LEASE_SECONDS)
             runner.notice()
             wait_until(lambda: other.begun)
-    assert read_job(memory.read("task-a")) | {"owner": ""} == {
+    assert jobs.read_job(memory.read("task-a")) | {"owner": ""} == {
         "status": "done", "attempts": 0, "error": None, "owner": "", "losses": 1, "done_by": "other",
     }  # fmt: skip
 
 
 def test_a_successor_carries_out_lost_jobs_at_once_one_at_a_time_and_not_for_ever(memory: Engine) -> None:
-    memory.put(RUNNERS, "server:killed", kind=Kind.LEDGER)  # whose heartbeat has not expired yet
+    memory.put(jobs.RUNNERS, "server:killed", kind=Kind.LEDGER)  # whose heartbeat has not expired yet
     enqueue(memory, "a", "b", "c", status="running", owner="server:killed")
-    enqueue(memory, "d", status="running", owner="server:killed", losses=MAX_LOSSES - 1)
+    enqueue(memory, "d", status="running", owner="server:killed", losses=jobs.MAX_LOSSES - 1)
     work = Work("next")
     with running(memory, work, owner="server") as runner:
         wait_until(lambda: work.begun)
-        memory.apply([make_job("markdown", LINE, {})])
+        memory.apply([jobs.make_job("markdown", LINE, {})])
         runner.notice()
-        wait_until(lambda: not count_jobs(memory, "markdown"))
+        wait_until(lambda: not jobs.count_jobs(memory, "markdown"))
         assert len(work.begun) == 1
         work.may_end.set()
-        wait_until(lambda: not count_jobs(memory, "task"))
+        wait_until(lambda: not jobs.count_jobs(memory, "task"))
     assert sorted(work.begun) == ["a", "b", "c"]
-    assert read_job(memory.read("task-d"))["error_code"] == "attempts_exhausted"
+    assert jobs.read_job(memory.read("task-d"))["error_code"] == "attempts_exhausted"
 
 
 def test_jobs_that_are_put_off_hide_no_others(memory: Engine) -> None:
     later: dict[str, Json] = {"status": "waiting", "attempts": 1, "due": "9999", "session_id": "s", "error": "no model"}
-    memory.apply([make_job(kind, LINE, later) for kind in ("task", "refine") for _ in range(MAX_LISTED)])
+    memory.apply([jobs.make_job(kind, LINE, later) for kind in ("task", "refine") for _ in range(jobs.MAX_LISTED)])
     enqueue(memory, "a")
-    memory.apply([make_job("refine", LINE, {"session_id": "t"})])
+    memory.apply([jobs.make_job("refine", LINE, {"session_id": "t"})])
     work = Work("any")
     with running(memory, work):
         wait_until(lambda: work.begun == ["a"])
