@@ -22,8 +22,8 @@ from ..waiting import join
 T = 1779967836000
 PREFIX = "/api/v2/memory"
 Json = dict[str, Any]
-# What others left is looked for all the time, and what failed is tried again soon. A claim is renewed often and holds
-# for longer than any test takes, so that no machine is too busy to keep one: a test that needs it to end ends it.
+# What others left is looked for all the time, and what failed is tried again soon. A heartbeat is renewed often and
+# lasts for longer than any test takes, so that no machine is too busy to keep one: a test that needs it to end ends it.
 _CODE = """
 import os, sys
 from cofio.engine import background, jobs

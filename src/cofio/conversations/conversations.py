@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from ..engine.engine import Answers, Engine
+from ..engine.jobs import count_jobs, get_job_scope
 from ..engine.retries import retry_conflicts
 from ..extract.admission import admit_messages
 from ..extract.extractor import Extractor, Message
@@ -16,7 +17,6 @@ from ..values.changes import Change, Delete, Drop, Put, Vacant
 from ..values.errors import Conflict
 from ..values.query import MAX_LIST, Where
 from ..values.records import Draft, Json, Kind, Record, Scope
-from ..values.scopes import JOBS
 from .deletion import MemoryDeleter, forget
 from .message_records import decode_message, digest_message, distinct, make_draft, make_message_id, make_turn_id
 from .mirror import Mirror, apply_mirrored
@@ -96,8 +96,8 @@ class Conversations:
 
     def _append_first(self, project: Project, session: str, messages: Sequence[Message]) -> None:
         """Keep messages that are most likely new, in one transaction, if no task of the session waits."""
-        line = Scope(*JOBS.names, TASK, *make_line(project, session).names)
-        no_tasks = Vacant(scope=line, kind=Kind.LEDGER, first="", past="\U0010ffff")
+        line = make_line(project, session)
+        no_tasks = Vacant(scope=get_job_scope(TASK, line), kind=Kind.LEDGER, first="", past="\U0010ffff")
         names = [message.id or make_message_id(session, message, index) for index, message in enumerate(messages)]
         if len(set(names)) == len(names):
             drafts = [
@@ -106,7 +106,7 @@ class Conversations:
             with suppress(Conflict):
                 self.engine.apply([no_tasks, *(Put(draft=each) for each in drafts)])
                 return
-        if self.engine.count(line, exact=True, kinds=(Kind.LEDGER,)):
+        if count_jobs(self.engine, TASK, line):
             raise TasksWait
         self.append(project, session, messages)  # some of them are there already
 

@@ -10,14 +10,13 @@ from dataclasses import replace
 from typing import TypeAlias, cast
 
 from ..engine.engine import Engine
-from ..engine.jobs import JOB_KINDS
+from ..engine.jobs import JOB_KINDS, get_job_scope
 from ..extract.extractor import Extractor
 from ..extract.profiles import remove_messages, restore_messages
 from ..values.changes import Change, Delete, Drop, Edit, Put
 from ..values.errors import Conflict, NotFound
 from ..values.query import AllOf, Filter, Where
 from ..values.records import Draft, Json, Kind, Record, Scope
-from ..values.scopes import JOBS
 from .message_records import fields
 from .mirror import Mirror, apply_mirrored, change_mirrored
 from .projects import Project, Track, parse_public_id, public_id
@@ -277,4 +276,4 @@ def _collect_messages(records: Iterable[Record]) -> dict[Scope, set[tuple[str, s
 
 def _list_queues(project: Project) -> list[Scope]:
     """Return the scopes of a project's jobs."""
-    return [Scope(*JOBS.names, kind, project.app, project.name) for kind in JOB_KINDS]
+    return [get_job_scope(kind, Scope(project.app, project.name)) for kind in JOB_KINDS]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from datetime import datetime, timedelta, tzinfo
 from itertools import pairwise
-from typing import NamedTuple
 
 from ..extract.extractor import Message
 from .projects import Project
@@ -17,17 +15,12 @@ LOOK_EVERY = 4  # messages of a session after which it is looked at in any case
 MIN_GAP = timedelta(hours=1)  # between two messages, which may be the end of a stretch
 
 
-class _Session(NamedTuple):
-    last: datetime
-    unseen: int
-    """Messages since it was last looked at."""
-
-
 class OpenSessions:
     """What this process knows of the sessions that it has kept messages of."""
 
     def __init__(self) -> None:
-        self._sessions: OrderedDict[tuple[Project, str], _Session] = OrderedDict()
+        self._sessions: dict[tuple[Project, str], tuple[datetime, int]] = {}
+        """The time of the last message of each session, and how many have come since it was looked at."""
         self._lock = threading.Lock()
 
     def may_have_ended(self, project: Project, session: str, messages: Sequence[Message], zone: tzinfo) -> bool:
@@ -36,19 +29,16 @@ class OpenSessions:
         It does at a change of the day and after a long silence, which the last message known here is enough to see. A
         stretch that is full or whose topic has changed is seen a few messages later, and cut where it should be.
         """
-        key, times = (project, session), sorted(message.at for message in messages)
+        times = sorted(message.at for message in messages)
         with self._lock:
-            known = self._sessions.pop(key, None)
-            points = times if known is None else [known.last, *times]
-            unseen = len(messages) + (0 if known is None else known.unseen)
-            looks = known is None or unseen >= LOOK_EVERY or _have_gap(points, zone)
+            last, unseen = self._sessions.pop((project, session), (None, LOOK_EVERY))
+            points = times if last is None else [last, *times]
+            days = {time.astimezone(zone).date() for time in points}
+            has_gap = any(later - time >= MIN_GAP for time, later in pairwise(points))
+            unseen += len(messages)
+            looks = unseen >= LOOK_EVERY or len(days) > 1 or has_gap
             if times:
-                self._sessions[key] = _Session(max(points), 0 if looks else unseen)
+                self._sessions[project, session] = max(points), 0 if looks else unseen
             if len(self._sessions) > MAX_SESSIONS:
-                self._sessions.popitem(last=False)
+                del self._sessions[next(iter(self._sessions))]
             return looks
-
-
-def _have_gap(times: Sequence[datetime], zone: tzinfo) -> bool:
-    days = {time.astimezone(zone).date() for time in times}
-    return len(days) > 1 or any(later - time >= MIN_GAP for time, later in pairwise(times))

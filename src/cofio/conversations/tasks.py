@@ -8,11 +8,12 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
+from functools import partial
 from typing import Literal, cast, get_args
 
 from ..engine.engine import Engine
-from ..engine.jobs import Handler, JobRunner, list_jobs, make_job, read_job
+from ..engine.jobs import Handler, Handlers, JobRunner, apply_possible, get_job_scope, list_jobs, make_job, read_job
 from ..llm import Usage
 from ..values.changes import Edit, Put
 from ..values.errors import CofioError
@@ -27,8 +28,8 @@ from .usage import ModelUsage
 
 _log = logging.getLogger("cofio.rest")
 RETENTION = timedelta(days=7)
-MAX_SESSION_TASKS = 50  # unfinished tasks of one session
-MAX_TASKS = 200  # unfinished tasks of a store
+MAX_SESSION_TASKS, MAX_PROJECT_TASKS = 50, 200  # unfinished tasks of one session, and of one project
+MAX_TASKS = 1000  # unfinished tasks of a store; a runner looks at no more of them
 MAX_ATTEMPTS = 5  # at a task, before it counts as failed
 MAX_TASKS_RUNNING = 4
 MAX_MODEL_CALLS = 3  # jobs that wait for a model at once
@@ -41,7 +42,7 @@ TASK_TYPES: tuple[str, ...] = get_args(TaskType)
 
 def make_record_id(task: str) -> str:
     """Return the id of a task's record, by that of its request."""
-    return f"task-{task}"
+    return f"{TASK}-{task}"
 
 
 def get_project(record: Record) -> Project:
@@ -57,15 +58,9 @@ def get_archive(record: Record) -> Scope:
 
 
 def make_task(
-    project: Project,
-    session: str,
-    request: str,
-    task: TaskType,
-    *,
-    messages: int = 0,
-    defers: bool = False,
-    carves: Sequence[str] = (),
-) -> Put:
+    project: Project, session: str, request: str, task: TaskType,
+    *, messages: int = 0, defers: bool = False, carves: Sequence[str] = (),
+) -> Put:  # fmt: skip
     """Return the change that enqueues a task. `defers`: its messages wait for a flush; `carves`: what a flush is about.
 
     A flush is about the messages that were there when it came in, not those that come after it.
@@ -74,14 +69,7 @@ def make_task(
         "task": task, "session_id": session, "message_count": messages, "defers": defers, "carves": list(carves),
         "result": None, "error_code": None,
     }  # fmt: skip
-    line = make_line(project, session)
-    return make_job(TASK, line, data, key=request, id=make_record_id(request), ttl=RETENTION)
-
-
-def count_tasks(engine: Engine, project: Project, session: str) -> int:
-    """Return how many tasks of a session are not finished."""
-    scope = Scope(*JOBS.names, TASK, *make_line(project, session).names)
-    return engine.count(scope, exact=True, kinds=(Kind.LEDGER,))
+    return make_job(TASK, make_line(project, session), data, name=request, ttl=RETENTION)
 
 
 def wait_until_refined(
@@ -89,21 +77,18 @@ def wait_until_refined(
 ) -> str | None:
     """Wait until a model has refined a session's records; return why it has not, or None when it has."""
     until, line = time.monotonic() + seconds, Scope(project.app, project.name)
-    while True:
-        jobs = [job for job in list_jobs(engine, REFINE, line) if read_job(job)["session_id"] == session]
-        if not jobs:
-            return None
+    while jobs := list_jobs(engine, REFINE, line, filter=Where("data.session_id", "=", session)):
         error = next((read_job(job)["error"] for job in jobs if read_job(job)["status"] == "waiting"), None)
         if error is not None or is_stopping() or time.monotonic() >= until:
             return str(error or "it has not answered yet")
         time.sleep(SETTLE_POLL_SECONDS)
+    return None
 
 
 def find_model_trouble(engine: Engine) -> str | None:
     """Return why the model could not be asked of late, or None."""
-    errors = (read_job(job)["error"] for job in list_jobs(engine, REFINE) if read_job(job)["status"] == "waiting")
-    found = next(errors, None)
-    return None if found is None else str(found)
+    waiting = list_jobs(engine, REFINE, filter=Where("data.status", "=", "waiting"), limit=1)
+    return str(read_job(waiting[0])["error"]) if waiting else None
 
 
 def sum_usage(engine: Engine, project: Project, session: str) -> Usage:
@@ -122,32 +107,28 @@ class ConversationJobs:
     """Carries out the tasks and refinements of conversations."""
 
     def __init__(
-        self,
-        conversations: Conversations,
-        spending: ModelUsage | None = None,
-        *,
-        quiet: timedelta = timedelta(),
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        self, conversations: Conversations, spending: ModelUsage | None = None, *, quiet: timedelta = timedelta()
     ) -> None:
-        """`spending` counts what the model costs. A session without a message for the time `quiet` is carved."""
+        """`spending` counts what the model costs, where there is one.
+
+        A session without a message for the time `quiet` is carved.
+        """
         self._conversations = conversations
         self._spending = spending
         self._quiet = quiet
-        self._clock = clock
 
-    def make_handlers(self) -> dict[str, Handler]:
+    def make_handlers(self) -> Handlers:
         """Return the handlers of the jobs that this process can carry out."""
-        handlers = {
-            TASK: Handler(
-                run=self._run_task, archive=get_archive, in_order=True, max_attempts=MAX_ATTEMPTS,
-                max_running=MAX_TASKS_RUNNING,
-            ),
-        }  # fmt: skip
-        if self._conversations.has_model:
-            handlers[REFINE] = Handler(run=self._refine, archive=get_archive, max_running=MAX_MODEL_CALLS)
-        elif self._conversations.engine.shared_values is None:  # else another machine's server may have a model
-            handlers[REFINE] = Handler(run=lambda job: None, is_repeatable=True, max_running=1)
-        return handlers
+        task = Handler(
+            run=self._run_task, archive=get_archive, in_order=True, max_attempts=MAX_ATTEMPTS,
+            max_running=MAX_TASKS_RUNNING,
+        )  # fmt: skip
+        if self._spending is not None:
+            refine = partial(self._refine, self._spending)
+            return {TASK: task, REFINE: Handler(run=refine, archive=get_archive, max_running=MAX_MODEL_CALLS)}
+        if self._conversations.engine.shared_values is None:
+            return {TASK: task, REFINE: lambda jobs: None}  # nobody can carry these out, so they are deleted
+        return {TASK: task}  # another machine's server may have a model
 
     def add_chores(self, runner: JobRunner) -> None:
         """Have sessions carved that nobody flushes, and jobs moved that an earlier version left."""
@@ -166,19 +147,16 @@ class ConversationJobs:
         carved = 0 if task["defers"] else conversations.carve(project, session)
         return {"result": "extracted" if carved else "accumulated", "carves": []}
 
-    def _refine(self, job: Record) -> dict[str, Json]:
-        project = get_project(job)
-        if self._spending is None:
-            done, usage = self._conversations.refine(project, read_job(job)), None
-        else:
-            with self._spending.count_usage() as spent:
-                done = self._conversations.refine(project, read_job(job))
-            usage = {"calls": spent().calls, "tokens": spent().tokens}
-        return {"result": "refined" if done else "left as it is", "usage": cast(Json, usage)}
+    def _refine(self, spending: ModelUsage, job: Record) -> dict[str, Json]:
+        with spending.count_usage() as spent:
+            is_refined = self._conversations.refine(get_project(job), read_job(job))
+        usage: dict[str, Json] = {"calls": spent().calls, "tokens": spent().tokens}
+        return {"result": "refined" if is_refined else "left as it is", "usage": usage}
 
     def _carve_quiet(self) -> None:
         """Carve the sessions that have fallen silent. Several servers may do so at once: one of them does it."""
-        for project, session in find_quiet_sessions(self._conversations.engine, self._clock() - self._quiet):
+        engine = self._conversations.engine
+        for project, session in find_quiet_sessions(engine, engine.read_clock() - self._quiet):
             try:
                 self._conversations.carve(project, session, whole=True)
             except Exception as error:  # one that cannot be carved must not keep the others
@@ -189,13 +167,13 @@ class ConversationJobs:
         engine, unfinished = self._conversations.engine, Where("data.status", "in", ("queued", "running", "waiting"))
         if engine.read_only:
             return
+        changes = []
         for job in engine.list(CONVERSATIONS, kinds=(Kind.LEDGER,), filter=unfinished, limit=MAX_LIST, newest=False):
-            data, project = {**read_job(job), "status": "queued"}, get_project(job)
-            is_task = data.get("task") in TASK_TYPES
-            line = make_line(project, str(data["session_id"])) if is_task else Scope(project.app, project.name)
-            change = Edit(
-                id=job.id, if_version=job.version,
-                fields={"scope": Scope(*JOBS.names, TASK if is_task else REFINE, *line.names), "data": data},
-            )  # fmt: skip
-            with suppress(CofioError):  # another server does the same, or the disk is full
-                engine.apply([change])
+            data, project = {**read_job(job), "status": "queued", "attempts": 0}, get_project(job)
+            if data.get("task") in TASK_TYPES:
+                scope = get_job_scope(TASK, make_line(project, str(data["session_id"])))
+            else:
+                scope = get_job_scope(REFINE, Scope(project.app, project.name))
+            changes.append(Edit(id=job.id, if_version=job.version, fields={"scope": scope, "data": data}))
+        with suppress(CofioError):  # the disk may be full
+            apply_possible(engine, changes)  # another server may do the same

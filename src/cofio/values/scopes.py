@@ -42,7 +42,7 @@ OWNERS: Mapping[Scope, str] = MappingProxyType(
         ANIMUS_OWNERS: "which project of Animus has a name",
         MODEL_USAGE: "what a model has cost, by day, and what its endpoint takes",
         REVIEW: "what a person has decided to leave as it is, so that the page does not ask again",
-        JOBS: "work that is not finished, by kind, app, project and session",
+        JOBS: "work that is not finished, by kind, app, project and session; the heartbeats of those that do it",
     }
 )
 """What each scope root holds."""

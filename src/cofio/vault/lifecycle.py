@@ -6,20 +6,21 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from ..config.settings import Settings, read_claims
 from ..config.trust import is_trusted
 from ..conversations.conversations import Conversations
 from ..engine.engine import Engine
-from ..engine.jobs import Handler
+from ..engine.jobs import Handlers
 from ..system.disk import leads_elsewhere
 from ..system.safe_files import check_entries
 from ..values.errors import Unavailable
 from .attachment import Attachment
 from .journal import Journal, JournalError
 from .layout import STATE
-from .queued_mirror import MARKDOWN, QueuedMirror, make_handler
+from .queued_mirror import MARKDOWN, QueuedMirror, write_files
 from .sync import SyncResult, VaultSync
 from .trash import Trash
 from .vault import FOLDER, Vault
@@ -166,9 +167,9 @@ class AttachedVault:
             return None
         return QueuedMirror(self._engine, self.open, notice)
 
-    def make_handlers(self) -> dict[str, Handler]:
+    def make_handlers(self) -> Handlers:
         """Return the handler of the jobs that write files."""
-        return {MARKDOWN: make_handler(self.open)}
+        return {MARKDOWN: partial(write_files, self.open)}
 
     def watch(self, conversations: Conversations) -> None:
         """Have what a crash left completed, and watch from now on, unless this is done already.

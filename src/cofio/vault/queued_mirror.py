@@ -9,10 +9,9 @@ from typing import cast
 
 from ..conversations.mirror import VisibleRecord
 from ..engine.engine import Answers, Engine
-from ..engine.jobs import Handler, list_jobs, make_job, read_job
-from ..values.changes import Change, Delete
-from ..values.errors import NotFound, Unavailable
-from ..values.query import MAX_LIST
+from ..engine.jobs import make_job, read_job
+from ..values.changes import Change
+from ..values.errors import Unavailable
 from ..values.records import Draft, Json, Kind, Record, Scope
 from .journal import JournalError
 from .vault import Vault
@@ -63,44 +62,25 @@ def make_markdown_job(visible: Iterable[VisibleRecord]) -> Change:
     return make_job(MARKDOWN, Scope(*names), {"visible": encoded})
 
 
-def list_unwritten(engine: Engine) -> list[tuple[Record, list[VisibleRecord]]]:
-    """Return the changes that the files have yet to follow, oldest first."""
-    return [(job, _decode(job)) for job in list_jobs(engine, MARKDOWN, limit=MAX_LIST)]
+def write_files(open_vault: Callable[[], Vault | None], jobs: Sequence[Record]) -> None:
+    """Write the files that jobs are about.
 
-
-def make_handler(open_vault: Callable[[], Vault | None]) -> Handler:
-    """Return what writes the files that a job is about."""
-
-    def run(job: Record) -> None:
-        vault = open_vault()
-        try:
-            if vault is None or vault.detachment:  # files that are left alone follow nothing
-                return
-            with vault.journal.lock():
-                is_written = vault.follow(_decode(job))
-        except (OSError, JournalError) as error:
-            raise Unavailable(f"the vault cannot be written: {error}") from error
-        if not is_written:
-            raise Unavailable("the files of the vault could not be written")
-
-    return Handler(run=run, is_repeatable=True, max_running=1)
-
-
-def follow_jobs(vault: Vault) -> int:
-    """Write now what jobs are about; return how many."""
-    done = 0
-    for job, visible in list_unwritten(vault.engine):
+    Raises:
+        Unavailable: some of them could not be written.
+    """
+    vault = open_vault()
+    try:
+        if vault is None or vault.detachment:  # files that are left alone follow nothing
+            return
         with vault.journal.lock():
-            is_written = vault.follow(visible)
-        if is_written or vault.detachment:
-            try:
-                vault.engine.apply([Delete(id=job.id)])
-            except NotFound:  # a server has done it meanwhile
-                continue
-            done += is_written
-    return done
+            is_written = vault.follow(each for job in jobs for each in list_visible(job))
+    except (OSError, JournalError) as error:
+        raise Unavailable(f"the vault cannot be written: {error}") from error
+    if not is_written:
+        raise Unavailable("the files of the vault could not be written")
 
 
-def _decode(job: Record) -> list[VisibleRecord]:
+def list_visible(job: Record) -> list[VisibleRecord]:
+    """Return the records that a job is about."""
     rows = cast("list[tuple[list[str], str | None, str]]", read_job(job)["visible"])
     return [VisibleRecord(Scope(*names), Kind(kind) if kind else None, key) for names, kind, key in rows]

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ..conversations.mirror import VisibleRecord
 from ..engine.engine import Answers, Engine
+from ..engine.jobs import MAX_BATCH, count_jobs, list_jobs, run_batch
 from ..importers import markdown_entries
 from ..system.processes import is_running
 from ..values.changes import Change
@@ -210,26 +211,28 @@ class Vault:
 
     def follow_changes(self) -> int:
         """Have the files show the changes that wait in the queue; return how many they show now."""
-        from .queued_mirror import follow_jobs
+        from .queued_mirror import MARKDOWN, write_files
 
-        return follow_jobs(self)
+        run, jobs = partial(write_files, lambda: self), list_jobs(self.engine, MARKDOWN, limit=MAX_LIST)
+        batches = [jobs[start : start + MAX_BATCH] for start in range(0, len(jobs), MAX_BATCH)]
+        return sum(run_batch(self.engine, run, batch) for batch in batches)
 
     def find_pending(self, entries: Collection[VisibleRecord]) -> set[VisibleRecord]:
         """Return those of the entries that a change is of which is under way, or which the files have yet to follow."""
-        from .queued_mirror import list_unwritten
+        from .queued_mirror import MARKDOWN, list_visible
 
         if not entries:
             return set()
         pending = {each for _, _, visible in self.journal.list_pending() for each in visible}
-        pending |= {each for _, visible in list_unwritten(self.engine) for each in visible}
+        pending |= {each for job in list_jobs(self.engine, MARKDOWN, limit=MAX_LIST) for each in list_visible(job)}
         scopes = [each.scope for each in pending if each.kind is None]
         return {each for each in entries if each in pending or any(each.scope in scope for scope in scopes)}
 
     def count_unfinished(self) -> int:
         """How many changes the files have yet to follow."""
-        from .queued_mirror import list_unwritten
+        from .queued_mirror import MARKDOWN
 
-        return len(self.journal.list_pending()) + len(list_unwritten(self.engine))
+        return len(self.journal.list_pending()) + count_jobs(self.engine, MARKDOWN)
 
     def purge(self) -> None:
         """Empty the trash of what has been in it for days."""

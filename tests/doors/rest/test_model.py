@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tests.waiting import wait_until
 
 from cofio import Kind
 from cofio.config.address import StoreAddress
+from cofio.doors.rest.http import WRITERS
 from cofio.embed.hashed import HashedEmbedder
 
 from .conftest import BIKE, CLIMBING, COFFEE, DAY, HOUR, Api, Json, T, agent_run, said, serving
@@ -237,14 +239,21 @@ def test_an_agentic_search_without_a_model_follows_names_and_days(api: Api) -> N
 
 
 @pytest.mark.requirement("tasks.order", "model.write-path")
-def test_tasks_are_carried_out_while_a_model_takes_its_time(store: StoreAddress) -> None:
-    with Scripted(slow) as model, serving(store, embedder=HashedEmbedder(), model=model.url) as (api, _):
-        for number in range(8):  # more than there are threads
-            messages = [said(CLIMBING, T + number), said(COFFEE, T + DAY + number)]
-            assert api.add(*messages, session=f"s{number}") == "extracted"
-        wait_until(lambda: len(model.calls) >= 3)
+def test_tasks_and_adds_are_carried_out_while_a_model_takes_its_time_and_flushes_wait_for_it(
+    store: StoreAddress,
+) -> None:
+    with (
+        Scripted(slow) as model,
+        serving(store, embedder=HashedEmbedder(), model=model.url, wait=600.0) as (api, _),
+        ThreadPoolExecutor(WRITERS) as pool,
+    ):
+        for number in range(WRITERS):
+            api.add(said(CLIMBING, T + number), session=f"s{number}")
+            pool.submit(api.flush, f"s{number}")
+        wait_until(lambda: api.ok("jobs")["total_count"] == WRITERS and len(model.calls) >= 3)
         assert api.ok("jobs", status="failed")["total_count"] == 0
         assert api.finished(api.queue(said(BIKE), session="t"))["status"] == "success"
+        api.door.stop_waiting()
 
 
 @pytest.mark.requirement("model.default")

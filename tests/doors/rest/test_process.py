@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,9 +29,8 @@ from tests.waiting import wait_for, wait_until
 
 from cofio import Engine
 from cofio.config.address import StoreAddress
-from cofio.engine.jobs import LEASE_SECONDS, read_job
+from cofio.engine.jobs import LEASE_SECONDS, RUNNERS
 from cofio.values.records import Kind, Record, Scope
-from cofio.values.scopes import JOBS
 
 from ..token_commands import add_token
 from .conftest import DAY, HOUR, PREFIX, SETTINGS, Json, T, said
@@ -368,13 +367,12 @@ def test_several_servers_add_to_one_session_at_once(start: Start, store: StoreAd
 
 
 def end_claims(store: StoreAddress) -> None:
-    """Let what a killed server had claimed be free, as if the time of its claims were over."""
+    """Let what a killed server had claimed be free, as if its heartbeat had expired."""
     with Engine.open(store, settings=SETTINGS) as engine:
-        for job in engine.each(JOBS, kinds=(Kind.LEDGER,)):
-            if "lease_until" in read_job(job):
-                now, lease = engine.read_clock(), timedelta(seconds=LEASE_SECONDS)
-                assert datetime.fromisoformat(str(read_job(job)["lease_until"])) <= now + lease
-                engine.edit(job.id, data={**read_job(job), "lease_until": now.isoformat()}, if_version=job.version)
+        (beat,) = engine.list(RUNNERS)
+        assert beat.expires_at is not None
+        assert beat.expires_at <= engine.read_clock() + timedelta(seconds=LEASE_SECONDS)
+        engine.drop(RUNNERS)
 
 
 @pytest.mark.requirement("model.killed")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import threading
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cofio import Conflict, Engine, Unavailable
+from cofio import Conflict, Scope, Unavailable
 from cofio.config.address import StoreAddress
 from cofio.conversations import tasks
-from cofio.conversations.conversations import Conversations, Project
+from cofio.conversations.conversations import Conversations
 from cofio.embed.hashed import HashedEmbedder
-from cofio.engine.jobs import MAX_LOSSES, read_job
+from cofio.engine.jobs import count_jobs
 from cofio.http.tokens import Tokens
 
 from .conftest import CLIMBING, COFFEE, DAY, MINUTE, Api, T, enveloped, failed, said, serving
@@ -100,9 +99,11 @@ def test_a_line_that_is_too_long_is_refused_and_nothing_of_it_kept(held: Held, m
     assert failed(old, 429, code="QUEUE_SATURATED")
     assert len(api.waiting()) == tasks.MAX_SESSION_TASKS
     assert api.client.get("/health").json()["memorize_queue"]["pending"] == tasks.MAX_SESSION_TASKS
-    monkeypatch.setattr(tasks, "MAX_TASKS", tasks.MAX_SESSION_TASKS)  # of all sessions
-    other = {"session_id": "other", "messages": [said("Hi.")]}
-    assert failed(api.post("add", {**other, "async_mode": True}), 429, code="QUEUE_SATURATED")
+    other = {"session_id": "other", "messages": [said("Hi.")], "async_mode": True}
+    for limit, of, app in (("MAX_PROJECT_TASKS", " of this project", "default"), ("MAX_TASKS", "", "shop")):
+        monkeypatch.setattr(tasks, limit, tasks.MAX_SESSION_TASKS)
+        answer = api.post("add", {**other, "app_id": app})
+        assert f"50 requests{of} are waiting" in failed(answer, 429, code="QUEUE_SATURATED")
     assert api.waiting("other") == []
     assert api.add(said("Hi."), session="other") == "accumulated"
     held.let_go()
@@ -193,19 +194,6 @@ def test_a_task_that_fails_says_why_and_leaves_its_messages_and_its_line_alone(
     assert api.flush() == "extracted"
 
 
-@pytest.mark.requirement("tasks.failed")
-def test_a_task_that_ends_the_server_each_time_is_not_tried_for_ever(store: StoreAddress, tmp_path: Path) -> None:
-    with serving(store, embedder=HashedEmbedder()) as (api, _):
-        api.jobs.close(5.0)
-        task = api.queue(said(CLIMBING))
-    with Engine.open(store) as engine:
-        job = engine.read(tasks.make_record_id(task))
-        engine.edit(job.id, data={**read_job(job), "status": "running", "losses": MAX_LOSSES - 1})
-    with serving(store, embedder=HashedEmbedder()) as (api, _):
-        assert api.finished(task)["error_code"] == "attempts_exhausted"
-        assert api.flush() == "extracted"
-
-
 @pytest.mark.requirement("tasks.order", "server.several")
 def test_two_servers_carry_out_one_line_between_them(store: StoreAddress) -> None:
     with serving(store, embedder=HashedEmbedder()) as (one, _), serving(store, embedder=HashedEmbedder()) as (two, _):
@@ -215,7 +203,7 @@ def test_two_servers_carry_out_one_line_between_them(store: StoreAddress) -> Non
             sent.append(api.queue(said(f"On day {number} I saw bird {number}.", T + number * DAY)))
         for task in sent:
             assert two.finished(task)["status"] == "success"
-        assert tasks.count_tasks(one.engine, Project(), "s") == 0
+        assert count_jobs(one.engine, "task", Scope("default", "default", "s")) == 0
         assert one.flush() == "extracted"
         days = [datetime.fromisoformat(each["timestamp"]) for each in one.get(page_size=100, sort_order="asc")]
         assert days == [datetime.fromtimestamp(T / 1000, UTC) + timedelta(days=day) for day in range(20)]

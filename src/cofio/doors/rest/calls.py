@@ -122,6 +122,7 @@ class Call:
     """What is in the answer, by its status; None for a file, or for nothing."""
     does: Callable[[Operations, Any, Caller], Reply]
     writes: bool
+    waits_for_model: bool = False
     method: str = "POST"
     reads: Reader = field(default=read_json)
     media: str = "application/json"

@@ -38,6 +38,7 @@ CALLS = (
         path="memory/flush",
         takes=FlushRequest,
         writes=True,
+        waits_for_model=True,
         does=Operations.flush,
         gives={200: responses.FlushData, 202: responses.QueuedData},
     ),

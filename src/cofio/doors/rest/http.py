@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from ...content import ContentReader, FetchPolicy
 from ...conversations.conversations import Conversations
 from ...conversations.projects import Project
-from ...engine.jobs import JOB_KINDS
+from ...engine.jobs import JOB_KINDS, get_job_scope
 from ...http.admission import (
     MAX_LARGE_CALL_SECONDS,
     CallQueue,
@@ -30,7 +30,7 @@ from ...http.bodies import SMALL_BODY_BYTES, is_large
 from ...http.errors import FaultLog, RequestError, describe_failure, get_request_id, render_failure
 from ...text.jsonl import dump_line
 from ...values.records import Scope as MemoryScope
-from ...values.scopes import CONVERSATIONS, JOBS, MODEL_USAGE
+from ...values.scopes import CONVERSATIONS, MODEL_USAGE
 from .assistant import Assistant
 from .calls import VERSIONS, Call, Fields, Parse
 from .catalogue import CALLS
@@ -103,11 +103,12 @@ class Door:
         self._count_failed = count_failed
         self._content_reader = ContentReader(fetch_policy, None if assistant is None else assistant.model)
         self._operations = Operations(conversations, zone, wake or (lambda: None), assistant, self._content_reader)
-        load = load or ServerLoad()
-        self._writers = CallQueue(max(4, WRITERS // processes), "rest", load)
+        self._load = load = load or ServerLoad()
+        writers, large = max(4, WRITERS // processes), MAX_LARGE_CALL_SECONDS
+        self._writers = CallQueue(writers, "rest", load)
+        self._flushers = CallQueue(writers, "rest", load, max_seconds=large)  # which wait for a model, and for no other
         self._readers = CallQueue(max(2, READERS // processes), "rest", load)
-        self._uploaders = CallQueue(max(1, UPLOADERS // processes), "rest", load, max_seconds=MAX_LARGE_CALL_SECONDS)
-        self._load = load
+        self._uploaders = CallQueue(max(1, UPLOADERS // processes), "rest", load, max_seconds=large)
 
     def make_routes(self) -> list[Route]:
         """The addresses of the calls."""
@@ -134,7 +135,7 @@ class Door:
 
     async def answer(self, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
         """Take in a request for a call, and send what comes of it."""
-        queue = self._uploaders if call.uploads else self._writers if call.writes else self._readers
+        queue = self._choose_queue(call)
         client = get_client(scope)
         try:
             if is_large(scope):  # it would be read for nothing
@@ -157,6 +158,13 @@ class Door:
             except CancelledError:  # the time is up that a server which is being stopped gives to its calls
                 response = render_failure(scope, RequestError(503, STOPPED), self._zone)
         await response(scope, receive, send)
+
+    def _choose_queue(self, call: Call) -> CallQueue:
+        if call.uploads:
+            return self._uploaders
+        if call.waits_for_model and self._assistant is not None:
+            return self._flushers
+        return self._writers if call.writes else self._readers
 
     def _reply(self, call: Call, parse: Parse, scope: Scope) -> Response:
         try:
@@ -202,7 +210,7 @@ def _find_reach(request: BaseModel, caller: Caller) -> tuple[MemoryScope, ...]:
         home = home if caller.token.project is None else home / caller.token.project
     else:
         return (MemoryScope(),)
-    return home, MODEL_USAGE, *(MemoryScope(*JOBS.names, kind, *home.names[1:]) for kind in JOB_KINDS)
+    return home, MODEL_USAGE, *(get_job_scope(kind, MemoryScope(*home.names[1:])) for kind in JOB_KINDS)
 
 
 def _name_project(fields: object) -> str:

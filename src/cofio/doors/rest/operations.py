@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from ...content import ContentReader, Item
 from ...conversations import tasks
-from ...conversations.conversations import TASK, Conversations, Project, TasksWait
+from ...conversations.conversations import TASK, Conversations, Project, TasksWait, make_line
 from ...conversations.edits import EDITABLE, apply_edit, apply_profile_edit
 from ...conversations.projects import Track, parse_public_id
 from ...conversations.retrieval import MemoryHit, MemoryQuery, is_waiting, search_agent, search_episodes, search_waiting
@@ -20,7 +20,6 @@ from ...conversations.stretches import REFINE, make_profile_put
 from ...conversations.tasks import (
     RETENTION,
     TASK_TYPES,
-    count_tasks,
     get_project,
     make_record_id,
     make_task,
@@ -28,7 +27,7 @@ from ...conversations.tasks import (
     wait_until_refined,
 )
 from ...engine.engine import Engine
-from ...engine.jobs import list_jobs, measure_queue
+from ...engine.jobs import count_jobs, list_jobs
 from ...extract.admission import admit_messages
 from ...extract.extractor import Call, Message
 from ...http.admission import RETRY_AFTER_SECONDS
@@ -124,17 +123,21 @@ class Operations:
 
     def _check_room(self, project: Project, session: str) -> int:
         """Return how many tasks of a session are not finished. Raises RequestError if there is no room for another."""
-        ahead = count_tasks(self.engine, project, session)
-        is_full = ahead >= tasks.MAX_SESSION_TASKS
-        if not is_full and measure_queue(self.engine, TASK).jobs < tasks.MAX_TASKS:
-            return ahead
-        most = f"{tasks.MAX_SESSION_TASKS} requests of this session" if is_full else f"{tasks.MAX_TASKS} requests"
-        raise RequestError(
-            429,
-            f"{most} are waiting already, so this was not accepted; send it again in a moment",
-            code="QUEUE_SATURATED",
-            headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
-        )
+        ahead = count_jobs(self.engine, TASK, make_line(project, session))
+        in_project = count_jobs(self.engine, TASK, Scope(project.app, project.name))
+        for waiting, most, of in (
+            (ahead, tasks.MAX_SESSION_TASKS, " of this session"),
+            (in_project, tasks.MAX_PROJECT_TASKS, " of this project"),
+            (count_jobs(self.engine, TASK), tasks.MAX_TASKS, ""),
+        ):
+            if waiting >= most:
+                raise RequestError(
+                    429,
+                    f"{most} requests{of} are waiting already, so this was not accepted; send it again in a moment",
+                    code="QUEUE_SATURATED",
+                    headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+                )
+        return ahead
 
     def _read_messages(self, items: Sequence[MessageItem]) -> Sequence[Message]:
         """Messages with what their content says, all of which is read before anything is kept; secrets are masked."""
@@ -148,7 +151,7 @@ class Operations:
     def flush(self, request: FlushRequest, caller: Caller) -> Reply:
         """Make memory of all the messages that wait in a session."""
         project, session = _get_project(request), request.session_id
-        if count_tasks(self.engine, project, session):
+        if count_jobs(self.engine, TASK, make_line(project, session)):
             return self._queue_flush(project, session, caller)
         carved = self.conversations.carve(project, session, whole=True)
         data: Data = {"status": "extracted" if carved else "no_extraction"}
