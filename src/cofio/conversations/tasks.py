@@ -85,12 +85,6 @@ def wait_until_refined(
     return None
 
 
-def find_model_trouble(engine: Engine) -> str | None:
-    """Return why the model could not be asked of late, or None."""
-    waiting = list_jobs(engine, REFINE, filter=Where("data.status", "=", "waiting"), limit=1)
-    return str(read_job(waiting[0])["error"]) if waiting else None
-
-
 def sum_usage(engine: Engine, project: Project, session: str) -> Usage:
     """Return what the model was asked for a session's records, as far as their jobs are still stored."""
     selection = Where("data.session_id", "=", session)
