@@ -47,25 +47,28 @@ def is_address(name: str) -> bool:
     return True
 
 
-def open_listener(host: str, port: int, backlog: int | None = None) -> socket.socket:
+def open_listener(host: str, port: int) -> socket.socket:
     """Listen on an address; the port 0 takes a free one.
 
     Raises:
         Unavailable: the address is taken, or is none of this machine's.
     """
-    # With its protocol named: only then does asyncio send small answers at once, rather than 40 ms later.
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        # With its protocol named: only then does asyncio send small answers at once, rather than 40 ms later.
         listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        try:
+            claim_address(listener)
+            listener.bind((host, port))
+            listener.listen(BACKLOG)
+        except OSError:
+            listener.close()
+            raise
     except OSError as error:
-        raise _make_unavailable(host, port, error) from error
-    try:
-        claim_address(listener)
-        listener.bind((host, port))
-        listener.listen(*() if backlog is None else (backlog,))
-    except OSError as error:
-        listener.close()
-        raise _make_unavailable(host, port, error) from error
+        reason = error.strerror or str(error)
+        raise Unavailable(
+            f"cannot listen on {host} port {port} ({reason}): choose another with --host or --port"
+        ) from error
     return listener
 
 
@@ -73,8 +76,3 @@ def render_url(host: str, listener: socket.socket) -> str:
     """Return the URL of a server that listens there."""
     url_host = f"[{host}]" if ":" in host else host
     return f"http://{url_host}:{listener.getsockname()[1]}"
-
-
-def _make_unavailable(host: str, port: int, error: OSError) -> Unavailable:
-    reason = error.strerror or str(error)
-    return Unavailable(f"cannot listen on {host} port {port} ({reason}): choose another with --host or --port")

@@ -1,9 +1,10 @@
-"""What a server was started with, as every process of it knows it."""
+"""What a server is started with, and how its processes pass it on."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+import pickle
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from ..config.address import StoreAddress
 from ..config.settings import Settings
@@ -21,18 +22,25 @@ class ServerOptions:
     names: tuple[str, ...] = ()
     origins: tuple[Origin, ...] = ()
 
-    def pack(self) -> dict[str, Any]:
-        """Return the options as JSON, which other processes of the server read."""
-        return {
-            "address": self.address.spell(), "settings": asdict(self.settings), "host": self.host, "port": self.port,
-            "names": self.names, "origins": self.origins,
-        }  # fmt: skip
 
-    @classmethod
-    def unpack(cls, options: dict[str, Any]) -> ServerOptions:
-        """Return what `pack` made JSON of."""
-        return cls(
-            address=StoreAddress.parse(options["address"]), settings=Settings(**options["settings"]),
-            host=options["host"], port=options["port"], names=tuple(options["names"]),
-            origins=tuple(Origin(*each) for each in options["origins"]),
-        )  # fmt: skip
+class ChildOptions(NamedTuple):
+    """The part of a process in a server of several."""
+
+    server: ServerOptions
+    workers: int
+    listener: int | None
+    """Descriptor of the shared listener; None makes the process the background process."""
+    wake: int
+    """Descriptor of the pipe by which workers wake the background process."""
+    owner: str
+    """Names the claims of this server's jobs."""
+
+
+def pack(message: object) -> bytes:
+    """Return a message as a line."""
+    return pickle.dumps(message).hex().encode() + b"\n"
+
+
+def unpack(line: bytes) -> Any:
+    """Return the message of a line. Only processes of this server write to its pipes."""
+    return pickle.loads(bytes.fromhex(line.decode()))  # noqa: S301
