@@ -6,7 +6,6 @@ loads no web server, so that it starts soon and stays small.
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
 import threading
@@ -26,8 +25,6 @@ from ..http.admission import ServerLoad
 from ..http.logs import flush_log, say
 from ..http.metrics import Metrics
 from ..system.processes import lower_process_priority
-from ..values.errors import Unavailable
-from ..vault.journal import JournalError
 from ..vault.lifecycle import AttachedVault
 from .options import ServerOptions
 
@@ -36,7 +33,6 @@ CLOSE_SECONDS = 0.3  # that calls and jobs under way have once the server has st
 VAULT_RETRY_SECONDS = 30.0
 BEAT_SECONDS = 0.5
 NICE = 10  # few clients wait for the background work
-_log = logging.getLogger("cofio.vault")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,18 +49,14 @@ class Services:
 
 @contextmanager
 def open_services(
-    options: ServerOptions,
-    *,
-    sharing: WorkSharing | None = None,
-    load: ServerLoad | None = None,
-    owner: str | None = None,
-    notify: Callable[[], None] | None = None,
+    options: ServerOptions, sharing: WorkSharing | None, *, load: ServerLoad | None = None, owner: str | None = None
 ) -> Iterator[Services]:
-    """Open the memory of a server, and do its background work unless `notify` tells another process of it.
+    """Open the memory of a server, and do its background work unless `sharing` notifies another process of it.
 
     Raises:
         CofioError: the store, the vault or a setting cannot be used.
     """
+    notify = None if sharing is None else sharing.notify
     is_background = notify is None
     settings, home = options.settings, options.address.home
     own_settings = settings if is_background else replace(settings, background=False)
@@ -84,8 +76,8 @@ def open_services(
             runner = JobRunner(engine, {**jobs.make_handlers(), **vault.make_handlers()}, owner=owner)
             runner.on_failure = metrics.count_failed_job
             jobs.add_chores(runner)
-            _watch_vault(vault, conversations)
-            runner.add_chore(VAULT_RETRY_SECONDS, lambda: _watch_vault(vault, conversations))
+            vault.watch(conversations)
+            runner.add_chore(VAULT_RETRY_SECONDS, lambda: vault.watch(conversations))
             stack.callback(runner.close, CLOSE_SECONDS)
             if assistant is not None:
                 stack.callback(assistant.close)
@@ -93,20 +85,6 @@ def open_services(
             runner.start()
             notify = runner.notice
         yield Services(memory=memory, metrics=metrics, assistant=assistant, conversations=conversations, notify=notify)
-
-
-def _watch_vault(vault: AttachedVault, conversations: Conversations) -> None:
-    """Watch the vault; if its disk cannot be used now, leave it to the next try.
-
-    Raises:
-        Unavailable: the vault is another server's, or a link that the user has not vouched for.
-    """
-    try:
-        vault.watch(conversations)
-    except (Unavailable, OSError, JournalError) as error:
-        if isinstance(error, Unavailable) and not isinstance(error.__cause__, OSError | JournalError):
-            raise
-        _log.warning("the vault cannot be used, which is tried again: %s", error)
 
 
 def exit_soon(code: int) -> None:
@@ -149,7 +127,7 @@ def run_background(
     signal.signal(signal.SIGTERM, end)
     threading.Thread(target=keep_beating, name="cofio-beat", daemon=True).start()
     lower_process_priority(NICE)  # of the threads that this one starts from now on
-    with open_services(options, sharing=WorkSharing(is_apart=True), owner=owner) as services:
+    with open_services(options, WorkSharing(is_apart=True), owner=owner) as services:
         threading.Thread(target=listen, name="cofio-wake", daemon=True).start()
         ready()
         has_ended.wait()

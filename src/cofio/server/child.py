@@ -1,8 +1,8 @@
 """The entry point of a worker and of the background process, and their side of the pipes to the parent.
 
-Standard input brings `ChildOptions`, then the id of the store once this process may open it; its end means that the
-parent has ended. Standard output carries the id of the store when the process is ready, or why it cannot start, and
-empty lines as heartbeats.
+Standard input brings the arguments of `_run`, then the id of the store once this process may open it; its end means
+that the parent has ended. Standard output carries the id of the store when the process is ready, or why it cannot
+start, and empty lines as heartbeats.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..http.logs import PREFIX, flush_log, say, start_logging
 from ..system.processes import share_heaps, stop_blocking
 from ..system.streams import prepare_streams
 from ..values.errors import CofioError, Unavailable
-from .options import pack, unpack
+from .options import ServerOptions, pack, unpack
 from .parent import METRICS_VARIABLE
 
 ORPHAN_SECONDS = 4.0  # that a process without a parent has to end by itself
@@ -72,43 +72,45 @@ def main() -> int:
     start_logging()
     show_notices(lambda sentence: say(sentence.removeprefix(PREFIX)))
     try:
-        _run(pipes)
+        _run(pipes, *pipes.receive())
     except CofioError as error:
         pipes.send(pack(str(error)))
         return 1
     return 0
 
 
-def _run(pipes: ParentPipes) -> None:
+def _run(pipes: ParentPipes, options: ServerOptions, workers: int, owner: str, wake: int, shared: int | None) -> None:
+    """Be one of several `workers` if there is a `shared` listener, else the background process.
+
+    `owner` names the claims of the server's jobs. Workers write to the pipe `wake`, which the background process reads.
+    """
     # Imported here, while another process opens the store: it takes a second.
     from ..engine.opening import read_store_id
 
-    part = pipes.receive()
-    address = part.server.address
     run: Callable[..., None]
-    if part.listener is None:
+    if shared is None:
         from .background import run_background
 
-        run = partial(run_background, part.server, owner=part.owner, wake=part.wake)
+        run = partial(run_background, options, owner=owner, wake=wake)
     else:
         from .worker import run_worker
 
         # With its protocol named: macOS does not tell it, and asyncio would send small answers 40 ms later.
-        found = socket.socket(fileno=part.listener)
+        found = socket.socket(fileno=shared)
         listener = socket.socket(found.family, found.type, socket.IPPROTO_TCP, found.detach())
-        run = partial(run_worker, part.server, listener, workers=part.workers, notify=partial(_wake, part.wake))
+        run = partial(run_worker, options, listener, workers=workers, notify=partial(_notify, wake))
     store = pipes.receive()
     pipes.end_with_parent()
     # A store that has taken the place of the server's own is not opened, nor is a new one made.
-    if store is not None and read_store_id(address) != store:
-        raise Unavailable(f"the memory in {address} was deleted, moved or replaced; start this program again")
-    run(ready=lambda: pipes.send(pack(read_store_id(address))), beat=partial(pipes.send, b"\n"))
+    if store is not None and read_store_id(options.address) != store:
+        raise Unavailable(f"the memory in {options.address} was deleted, moved or replaced; start this program again")
+    run(ready=lambda: pipes.send(pack(read_store_id(options.address))), beat=partial(pipes.send, b"\n"))
 
 
-def _wake(descriptor: int) -> None:
+def _notify(wake: int) -> None:
     """Tell the background process that there may be work."""
     with suppress(OSError):  # the pipe is full: it will wake up anyway
-        os.write(descriptor, b"w")
+        os.write(wake, b"w")
 
 
 if __name__ == "__main__":

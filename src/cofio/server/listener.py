@@ -1,4 +1,4 @@
-"""Where a server listens, and whether it may: what is seen to before anything else is loaded."""
+"""The address that a server listens on, and whether it may. It is checked before anything else is loaded."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from ..http.tokens import FILE, Tokens
 from ..system.processes import claim_address
 from ..values.errors import Unavailable
 
-BACKLOG = 1024  # connections that the system holds until a worker takes them
-
 
 def check_exposure(tokens: Tokens, home: Path, host: str, names: Sequence[str]) -> bool:
-    """See whether a server may listen there under these names; whether every client needs a token in any case.
+    """Check that a server may listen there under these names; return whether every client needs a token.
 
     Raises:
         Unavailable: others could reach it and there is no token, or the tokens are known to others.
@@ -60,15 +58,13 @@ def open_listener(host: str, port: int) -> socket.socket:
         try:
             claim_address(listener)
             listener.bind((host, port))
-            listener.listen(BACKLOG)
+            listener.listen()
         except OSError:
             listener.close()
             raise
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise Unavailable(
-            f"cannot listen on {host} port {port} ({reason}): choose another with --host or --port"
-        ) from error
+        problem = f"cannot listen on {host} port {port} ({error.strerror or error})"
+        raise Unavailable(f"{problem}: choose another with --host or --port") from error
     return listener
 
 

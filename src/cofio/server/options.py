@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..config.address import StoreAddress
 from ..config.settings import Settings
@@ -21,19 +21,6 @@ class ServerOptions:
     port: int
     names: tuple[str, ...] = ()
     origins: tuple[Origin, ...] = ()
-
-
-class ChildOptions(NamedTuple):
-    """The part of a process in a server of several."""
-
-    server: ServerOptions
-    workers: int
-    listener: int | None
-    """Descriptor of the shared listener; None makes the process the background process."""
-    wake: int
-    """Descriptor of the pipe by which workers wake the background process."""
-    owner: str
-    """Names the claims of this server's jobs."""
 
 
 def pack(message: object) -> bytes:

@@ -25,7 +25,7 @@ from ..http.tokens import open_tokens
 from ..system.processes import can_share_sockets, count_cores, share_heaps, stop_blocking
 from ..values.errors import Invalid, Unavailable
 from .listener import check_exposure, open_listener, render_url
-from .options import ChildOptions, ServerOptions, pack, unpack
+from .options import ServerOptions, pack, unpack
 
 MAX_SILENT_SECONDS = 4  # without a sign of life, after which a process counts as one that stands still
 MAX_START_SECONDS = 60  # the same while it starts
@@ -117,7 +117,7 @@ class Parent:
         self._owner = secrets.token_hex(8)
         self._wake_reader, self._wake_writer = os.pipe()
         stop_blocking(self._wake_writer)
-        self._processes: set[Process] = set()
+        self._processes: dict[str, Process] = {}
         self._starting = {BACKGROUND, *self._workers}
         """Those that have not been ready yet. Once there are none, a process that ends is started again."""
 
@@ -152,7 +152,9 @@ class Parent:
             asyncio.get_running_loop().call_later(FORCE_SECONDS, partial(self._end_all, by_force=True))
 
     def _end_all(self, *, by_force: bool) -> None:
-        for process in self._processes:
+        for name, process in self._processes.items():
+            if by_force:
+                _log.error("%s (PID %d) did not end in time: it is killed", name, process.pid)
             with suppress(ProcessLookupError):
                 process.kill() if by_force else process.terminate()
 
@@ -196,18 +198,18 @@ class Parent:
         except OSError as error:  # no memory, or too many processes
             return f"could not be started ({error.strerror})"
         assert process.stdin is not None
-        self._processes.add(process)
+        self._processes[name] = process
         if self._end.done():
             process.terminate()
         send = process.stdin.write
-        send(pack(ChildOptions(self._options, len(self._workers), listener, wake, self._owner)))
+        send(pack((self._options, len(self._workers), self._owner, wake, listener)))
         if name == BACKGROUND and not self._store.done():
             send(pack(None))
         else:
             self._store.add_done_callback(lambda store: store.cancelled() or send(pack(store.result())))
         await self._listen(name, process)
         code = await process.wait()
-        self._processes.remove(process)
+        del self._processes[name]
         for file in Path(self._metrics).glob(f"gauge_live*_{process.pid}.db"):  # what waits there waits no more
             file.unlink(missing_ok=True)
         names = {-each.value: each.name for each in signal.Signals}
@@ -233,7 +235,8 @@ class Parent:
                 with suppress(ValueError):  # something else has printed a line
                     self._handle(name, unpack(line))
         _log.error("%s (PID %d) stands still: it is killed", name, process.pid)
-        process.kill()
+        with suppress(ProcessLookupError):
+            process.kill()
 
     def _handle(self, name: str, message: object) -> None:
         """Handle a message of a process: why it cannot start, or the id of the store that it has opened."""

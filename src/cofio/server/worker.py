@@ -23,18 +23,14 @@ from .listener import check_exposure
 from .options import ServerOptions
 
 TICKS_PER_BEAT = 5  # uvicorn has ten ticks a second
+Callback = Callable[[], None]
 STOP_SECONDS = 1.0  # that open requests have to end when the server is stopped
 
 
 def run_worker(
-    options: ServerOptions,
-    listener: socket.socket,
-    *,
-    ready: Callable[[], None],
-    beat: Callable[[], None],
-    workers: int = 1,
-    notify: Callable[[], None] | None = None,
-) -> None:
+    options: ServerOptions, listener: socket.socket, *, ready: Callback, beat: Callback, workers: int = 1,
+    notify: Callback | None = None,
+) -> None:  # fmt: skip
     """Take requests until SIGTERM or Ctrl-C. Call `ready` once they are taken, and `beat` about twice a second.
 
     A server of several `workers` has a background process, and `notify` wakes it. Without that, this process does the
@@ -48,7 +44,7 @@ def run_worker(
     sharing = None if notify is None else WorkSharing(notify=notify, has_queue=load.has_queue)
     fetch_policy = FetchPolicy.parse(settings.fetch)
     with ExitStack() as stack:
-        services = stack.enter_context(open_services(options, sharing=sharing, load=load, notify=notify))
+        services = stack.enter_context(open_services(options, sharing, load=load))
         metrics = services.metrics
         door = rest.Door(
             services.conversations, settings.zone, assistant=services.assistant, fetch_policy=fetch_policy, folder=home,
@@ -77,9 +73,7 @@ def run_worker(
             timeout_graceful_shutdown=cast(int, STOP_SECONDS),  # any number will do
             timeout_keep_alive=round(limits.idle_seconds), server_header=False, proxy_headers=False,
         )  # fmt: skip
-        # Ctrl-C goes to all processes of a terminal; where there is a parent, it decides what happens.
-        signals = (signal.SIGTERM, signal.SIGINT) if notify is None else (signal.SIGTERM,)
-        server = HttpServer(config, signals, on_start=ready, on_tick=tick, on_stop=stop)
+        server = HttpServer(config, on_start=ready, on_tick=tick, on_stop=stop)
         server.run(sockets=[listener])
     if server.received == signal.SIGINT:
         raise KeyboardInterrupt
@@ -88,17 +82,8 @@ def run_worker(
 class HttpServer(uvicorn.Server):
     """uvicorn, with callbacks for its start, its stop and every half second."""
 
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        signals: tuple[signal.Signals, ...],
-        *,
-        on_start: Callable[[], None],
-        on_tick: Callable[[], None],
-        on_stop: Callable[[], None],
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, *, on_start: Callback, on_tick: Callback, on_stop: Callback) -> None:
         super().__init__(config)
-        self._signals = signals
         self._on_start = on_start
         self._on_tick = on_tick
         self._on_stop = on_stop
@@ -107,9 +92,10 @@ class HttpServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Handle the signals from now on. uvicorn would raise them again before the memory is closed."""
-        for each in self._signals:
-            signal.signal(each, self.handle_exit)
+        """Handle SIGTERM and Ctrl-C. uvicorn itself would raise them again before the memory is closed."""
+        for each in (signal.SIGTERM, signal.SIGINT):
+            if signal.getsignal(each) is not signal.SIG_IGN:  # a parent decides what Ctrl-C does to its children
+                signal.signal(each, self.handle_exit)
         yield
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
