@@ -34,7 +34,6 @@ from cofio.doors.lazy_memory import Memory
 from cofio.doors.rest import http as rest
 from cofio.http.admission import ServerLoad
 from cofio.http.metrics import Metrics
-from cofio.http.tokens import Tokens
 from cofio.server.app import build_app
 from cofio.server.options import ServerOptions
 
@@ -126,8 +125,7 @@ def serve(folder: Path, settings: Settings) -> Iterator[tuple[TestClient, Engine
     with Engine.open(store, settings=settings) as engine:
         door = rest.Door(Conversations(engine), UTC, folder=store.home)
         options = ServerOptions(address=store, settings=settings, host="localhost", port=0)
-        metrics = Metrics(lambda: engine)
-        app = build_app(options, memory, door, Tokens(store.home), metrics, ServerLoad(), strict=False)
+        app = build_app(options, memory, door, Metrics(lambda: engine), ServerLoad())
         with closing(memory), closing(door), TestClient(app, base_url="http://localhost") as client:
             yield client, engine
 

@@ -9,7 +9,6 @@ from cofio.doors.lazy_memory import Memory
 from cofio.doors.rest.http import Door
 from cofio.http.admission import ServerLoad
 from cofio.http.metrics import Metrics
-from cofio.http.tokens import Tokens
 from cofio.http.tracing import RequestTracer
 from cofio.server.app import build_app
 from cofio.server.options import ServerOptions
@@ -35,12 +34,11 @@ def make_app(
     door: Door | None = None,
     metrics: Metrics | None = None,
     load: ServerLoad | None = None,
-    tokens: Tokens | None = None,
-    strict: bool = False,
+    host: str = "127.0.0.1",
 ) -> RequestTracer:
     """Build the whole application."""
-    options = ServerOptions(address=address, settings=settings or engine.settings, host="127.0.0.1", port=0)
+    options = ServerOptions(address=address, settings=settings or engine.settings, host=host, port=0)
     return build_app(
         options, OpenMemory(address, engine), door or Door(Conversations(engine), options.settings.zone),
-        tokens or Tokens(address.home), metrics or Metrics(lambda: engine), load or ServerLoad(), strict=strict,
+        metrics or Metrics(lambda: engine), load or ServerLoad(),
     )  # fmt: skip

@@ -42,23 +42,6 @@ LOCAL = frozenset({"127.0.0.1", "localhost", "::1"})
 HEALTH_SECONDS = 5.0  # within which a memory that can be used answers
 
 
-class Home:
-    """Answers `/`: a browser with the page, and any other client with the addresses of the doors."""
-
-    def __init__(self, page_door: page.Door) -> None:
-        self._page_door = page_door
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        if page.wants_html(scope):
-            await self._page_door.answer_home(scope, receive, send)
-            return
-        addresses = {
-            "mcp": "/mcp", "memory_tool": memory_tool.PATH, "rest": rest.PREFIX, "checkpoints": threads.PREFIX,
-        }  # fmt: skip
-        await JSONResponse({"name": "cofio", "version": __version__, **addresses})(scope, receive, send)
-
-
 class HealthCheck:
     """Answers `/health`, beside the event loop, which must not wait for a database that is away."""
 
@@ -90,20 +73,19 @@ def build_app(
     options: ServerOptions,
     memory: Memory,
     door: rest.Door,
-    tokens: Tokens,
     metrics: Metrics,
     load: ServerLoad,
     *,
-    strict: bool,
     connections: Connections | None = None,
     shares_load: bool = False,
 ) -> RequestTracer:
     """Build the application of a server: every door on one memory, behind the guard.
 
-    With `strict`, every request needs a token. `connections` are those that the requests come by; with `shares_load`,
-    other processes take some from the same listener.
+    `connections` are those that the requests come by; with `shares_load`, other processes take some from the same
+    listener.
     """
-    settings = options.settings
+    settings, strict = options.settings, options.is_public
+    tokens = Tokens(memory.engine.shared_values or options.address.home)
     surface = Surface(memory, allow_secrets=settings.allow_secrets, structured=settings.structured)
     manager = make_session_manager(make_server(Handlers(surface, load)))
     page_server = PageServer(
@@ -114,8 +96,15 @@ def build_app(
     threads_door = threads.Door(lambda: memory.engine, settings.zone, load)
     has_docs = (not strict) if settings.docs is None else settings.docs
     calls = door.make_routes()
+
+    async def show_home(request: Request) -> ASGIApp:
+        """Return the page for a browser, and the addresses of the doors for any other client."""
+        addresses = {"memory_tool": memory_tool.PATH, "rest": rest.PREFIX, "checkpoints": threads.PREFIX}
+        others = JSONResponse({"name": "cofio", "version": __version__, "mcp": "/mcp", **addresses})
+        return page_door.answer_home if page.wants_html(request.scope) else others
+
     routes = [
-        Route("/", Home(page_door), methods=["GET"]),
+        Route("/", show_home),
         Route(HEALTH, HealthCheck(memory, door).answer),
         Route("/mcp", McpDoor(manager, load)),
         *page_door.make_routes(),

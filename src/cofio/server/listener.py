@@ -1,34 +1,12 @@
-"""The address that a server listens on, and whether it may. It is checked before anything else is loaded."""
+"""The address that a server listens on."""
 
 from __future__ import annotations
 
 import ipaddress
 import socket
-from collections.abc import Sequence
-from pathlib import Path
 
-from ..config.trust import is_versioned
-from ..http.tokens import FILE, Tokens
 from ..system.processes import claim_address
 from ..values.errors import Unavailable
-
-
-def check_exposure(tokens: Tokens, home: Path, host: str, names: Sequence[str]) -> bool:
-    """Check that a server may listen there under these names; return whether every client needs a token.
-
-    Raises:
-        Unavailable: others could reach it and there is no token, or the tokens are known to others.
-    """
-    strict = not is_local(host) or not all(is_local(name) for name in names)
-    if strict and not tokens.all():
-        public_name = next((name for name in (host, *names) if not is_local(name)), host)
-        raise Unavailable(f"others can reach {public_name}, so a token is needed: make one with `cofio token add NAME`")
-    if tokens.all() and is_versioned(home, (FILE,)):
-        raise Unavailable(
-            f"{home / FILE} came with the project, so others know its tokens: remove it, and make new ones with"
-            " `cofio token add`"
-        )
-    return strict
 
 
 def is_local(host: str) -> bool:

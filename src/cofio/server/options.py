@@ -9,6 +9,7 @@ from typing import Any
 from ..config.address import StoreAddress
 from ..config.settings import Settings
 from ..http.origins import Origin
+from .listener import is_local
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,11 @@ class ServerOptions:
     port: int
     names: tuple[str, ...] = ()
     origins: tuple[Origin, ...] = ()
+
+    @property
+    def is_public(self) -> bool:
+        """Return whether others can reach the server. Then every request needs a token."""
+        return not all(map(is_local, (self.host, *self.names)))
 
 
 def pack(message: object) -> bytes:

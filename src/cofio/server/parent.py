@@ -20,11 +20,12 @@ from functools import partial
 from pathlib import Path
 
 from ..config.settings import MAX_WORKERS
+from ..config.trust import is_versioned
 from ..http.logs import start_logging
-from ..http.tokens import open_tokens
+from ..http.tokens import FILE, open_tokens
 from ..system.processes import can_share_sockets, count_cores, share_heaps, stop_blocking
 from ..values.errors import Invalid, Unavailable
-from .listener import check_exposure, open_listener, render_url
+from .listener import is_local, open_listener, render_url
 from .options import ServerOptions, pack, unpack
 
 MAX_SILENT_SECONDS = 4  # without a sign of life, after which a process counts as one that stands still
@@ -64,8 +65,7 @@ def run_server(options: ServerOptions, workers: int, *, ready: Callable[[str], N
         KeyboardInterrupt: Ctrl-C has stopped it; everything is closed.
     """
     start_logging()
-    with open_tokens(options.address) as tokens:
-        check_exposure(tokens, options.address.home, options.host, options.names)
+    check_exposure(options)
     if options.settings.fetch.strip() not in ("", "off"):
         from ..content import FetchPolicy
 
@@ -89,6 +89,25 @@ def run_server(options: ServerOptions, workers: int, *, ready: Callable[[str], N
     if received == signal.SIGINT:
         raise KeyboardInterrupt
     return 0
+
+
+def check_exposure(options: ServerOptions) -> None:
+    """Check that no one can use the server who should not.
+
+    Raises:
+        Unavailable: others could reach it and there is no token, or the tokens are known to others.
+    """
+    home = options.address.home
+    with open_tokens(options.address) as tokens:
+        has_token = bool(tokens.all())
+    if options.is_public and not has_token:
+        name = next(name for name in (options.host, *options.names) if not is_local(name))
+        raise Unavailable(f"others can reach {name}, so a token is needed: make one with `cofio token add NAME`")
+    if has_token and is_versioned(home, (FILE,)):
+        raise Unavailable(
+            f"{home / FILE} came with the project, so others know its tokens: remove it, and make new ones with"
+            " `cofio token add`"
+        )
 
 
 def notify_systemd(state: str) -> None:
@@ -155,8 +174,7 @@ class Parent:
         for name, process in self._processes.items():
             if by_force:
                 _log.error("%s (PID %d) did not end in time: it is killed", name, process.pid)
-            with suppress(ProcessLookupError):
-                process.kill() if by_force else process.terminate()
+            _stop(process, by_force=by_force)
 
     async def _feed_watchdog(self) -> None:
         while not self._end.done():
@@ -200,7 +218,7 @@ class Parent:
         assert process.stdin is not None
         self._processes[name] = process
         if self._end.done():
-            process.terminate()
+            _stop(process, by_force=False)
         send = process.stdin.write
         send(pack((self._options, len(self._workers), self._owner, wake, listener)))
         if name == BACKGROUND and not self._store.done():
@@ -235,8 +253,7 @@ class Parent:
                 with suppress(ValueError):  # something else has printed a line
                     self._handle(name, unpack(line))
         _log.error("%s (PID %d) stands still: it is killed", name, process.pid)
-        with suppress(ProcessLookupError):
-            process.kill()
+        _stop(process, by_force=True)
 
     def _handle(self, name: str, message: object) -> None:
         """Handle a message of a process: why it cannot start, or the id of the store that it has opened."""
@@ -252,3 +269,10 @@ class Parent:
             self._starting.remove(name)
             if not self._starting and not self._end.done():
                 self._announce()
+
+
+def _stop(process: Process, *, by_force: bool) -> None:
+    """Tell a process to end, or kill it. Before Python 3.13, `process.kill()` may take its exit code from asyncio."""
+    if sys.platform != "win32":  # where there is one process
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL if by_force else signal.SIGTERM)

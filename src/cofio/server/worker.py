@@ -16,10 +16,8 @@ from ..doors.rest import http as rest
 from ..engine.background import WorkSharing
 from ..http.admission import ServerLoad
 from ..http.connections import ConnectionLimits, Connections
-from ..http.tokens import Tokens
 from .app import build_app
 from .background import CLOSE_SECONDS, exit_soon, open_services
-from .listener import check_exposure
 from .options import ServerOptions
 
 TICKS_PER_BEAT = 5  # uvicorn has ten ticks a second
@@ -51,13 +49,9 @@ def run_worker(
             load=load, processes=workers, wake=services.notify, count_failed=metrics.read_failed_jobs,
         )  # fmt: skip
         stack.callback(door.close, CLOSE_SECONDS)
-        tokens = Tokens(services.memory.engine.shared_values or home)
         limits = ConnectionLimits.measure(workers)
         connections = Connections(limits)
-        app = build_app(
-            options, services.memory, door, tokens, metrics, load, connections=connections, shares_load=workers > 1,
-            strict=check_exposure(tokens, home, options.host, options.names),
-        )  # fmt: skip
+        app = build_app(options, services.memory, door, metrics, load, connections=connections, shares_load=workers > 1)
 
         def tick() -> None:
             metrics.publish_load()

@@ -80,9 +80,8 @@ def make_browser(memory: Engine, store_address: StoreAddress) -> Iterator[Callab
     def make(*, strict: bool = False, conversations: Conversations | None = None) -> Browser:
         load = ServerLoad()
         door = Door(conversations or Conversations(memory), SETTINGS.zone)
-        application = make_app(
-            store_address, memory, settings=SETTINGS, door=door, load=load, tokens=tokens, strict=strict
-        )
+        host = "0.0.0.0" if strict else "127.0.0.1"
+        application = make_app(store_address, memory, settings=SETTINGS, door=door, load=load, host=host)
         opened.append(TestClient(application, base_url=ORIGIN).__enter__())
         (queue,) = load.find_door("page")._queues
         return Browser(opened[-1], memory, tokens, queue)

@@ -246,8 +246,8 @@ def serving(
 ) -> Iterator[tuple[Api, Tokens]]:  # fmt: skip
     """The whole application on a store, as `cofio serve` puts it together."""
     settings = replace(SETTINGS, allow_secrets=allow_secrets, docs=docs, timezone=str(zone))
-    tokens = Tokens(store.home)
     with Engine.open(store, settings=settings, embedder=embedder) as engine:
+        tokens = Tokens(engine.shared_values or store.home)
         chosen = replace(
             settings, llm_base_url=model, llm_model="scripted" if model else "", llm_budget=budget, llm_wait=wait
         )
@@ -264,7 +264,7 @@ def serving(
             conversations, zone, assistant=assistant, fetch_policy=FetchPolicy.parse(fetch), folder=store.home,
             wake=runner.notice, count_failed=metrics.read_failed_jobs,
         )  # fmt: skip
-        whole = make_app(store, engine, door=door, metrics=metrics, tokens=tokens)
+        whole = make_app(store, engine, door=door, metrics=metrics)
         runner.start()
         with closing(door), TestClient(whole, base_url="http://localhost") as client:
             yield Api(client, engine, door, runner), tokens

@@ -46,8 +46,8 @@ class Client:
 @pytest.fixture
 def client(memory: Engine, tmp_path: Path) -> Iterator[Client]:
     """A client of the whole application."""
-    tokens = Tokens(tmp_path / "tokens")
-    application = make_app(StoreAddress(folder=tmp_path), memory, tokens=tokens)
+    tokens = Tokens(memory.shared_values or tmp_path)
+    application = make_app(StoreAddress(folder=tmp_path), memory)
     with TestClient(application, base_url="http://localhost", follow_redirects=False) as asking:
         yield Client(asking, memory, tokens)
 
