@@ -27,15 +27,9 @@ class OpenMemory(Memory):
 
 
 def make_app(
-    address: StoreAddress,
-    engine: Engine,
-    *,
-    settings: Settings | None = None,
-    door: Door | None = None,
-    metrics: Metrics | None = None,
-    load: ServerLoad | None = None,
-    host: str = "127.0.0.1",
-) -> RequestTracer:
+    address: StoreAddress, engine: Engine, *, settings: Settings | None = None, door: Door | None = None,
+    metrics: Metrics | None = None, load: ServerLoad | None = None, host: str = "127.0.0.1",
+) -> RequestTracer:  # fmt: skip
     """Build the whole application."""
     options = ServerOptions(address=address, settings=settings or engine.settings, host=host, port=0)
     return build_app(

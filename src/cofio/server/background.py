@@ -105,9 +105,6 @@ def run_background(
 
     `owner` names the claims of this server's jobs; workers write to the pipe `wake` when there may be work. `ready` is
     called once the store is open, and `beat` twice a second.
-
-    Raises:
-        CofioError: the store, the vault or a setting cannot be used.
     """
     has_ended = threading.Event()
 

@@ -55,8 +55,8 @@ def choose_workers(wanted: int | None) -> int:
     return min(MAX_WORKERS, count_cores()) if wanted is None else max(1, wanted)
 
 
-def run_server(options: ServerOptions, workers: int, *, ready: Callable[[str], None]) -> int:
-    """Serve until stopped; `ready` is called with the address once requests are taken. Return the exit code.
+def run_server(options: ServerOptions, workers: int, *, ready: Callable[[str], None]) -> None:
+    """Serve until stopped; `ready` is called with the address once requests are taken.
 
     One worker is one process, this one. More are processes of their own, with one more for the background work.
 
@@ -81,14 +81,13 @@ def run_server(options: ServerOptions, workers: int, *, ready: Callable[[str], N
 
             share_heaps()
             run_worker(options, listener, ready=announce, beat=partial(notify_systemd, "WATCHDOG=1"))
-            return 0
+            return
         # A folder in memory, where the system has one: a full disk does not concern it.
         folder = "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None  # noqa: S108
         with tempfile.TemporaryDirectory(prefix="cofio-", dir=folder, ignore_cleanup_errors=True) as metrics:
             received = asyncio.run(Parent(options, workers, listener, metrics, announce).run())
     if received == signal.SIGINT:
         raise KeyboardInterrupt
-    return 0
 
 
 def check_exposure(options: ServerOptions) -> None:
