@@ -31,11 +31,11 @@ from cofio import Engine, Settings
 from cofio.config.address import StoreAddress
 from cofio.conversations.conversations import Conversations
 from cofio.doors.lazy_memory import Memory
-from cofio.doors.mcp.http import Handlers, make_server
-from cofio.doors.mcp.surface import Surface
 from cofio.doors.rest import http as rest
-from cofio.http.tokens import Tokens
-from cofio.server.app import make_app
+from cofio.http.admission import ServerLoad
+from cofio.http.metrics import Metrics
+from cofio.server.app import build_app
+from cofio.server.options import ServerOptions
 
 from .__main__ import RESULTS, machine
 
@@ -124,10 +124,8 @@ def serve(folder: Path, settings: Settings) -> Iterator[tuple[TestClient, Engine
     memory = Memory(store, settings, say=lambda _: None)
     with Engine.open(store, settings=settings) as engine:
         door = rest.Door(Conversations(engine), UTC, folder=store.home)
-        app = make_app(
-            make_server(Handlers(Surface(memory))), calls=door.make_routes(), hosts={"localhost"},
-            tokens=Tokens(store.home), strict=False, zone=UTC,
-        )  # fmt: skip
+        options = ServerOptions(address=store, settings=settings, host="localhost", port=0)
+        app = build_app(options, memory, door, Metrics(lambda: engine), ServerLoad())
         with closing(memory), closing(door), TestClient(app, base_url="http://localhost") as client:
             yield client, engine
 

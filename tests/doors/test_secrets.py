@@ -25,20 +25,17 @@ from cofio.doors.animus.protocol import PROTOCOL
 from cofio.doors.cli import main
 from cofio.doors.jsonrpc import RpcError
 from cofio.doors.lazy_memory import Memory
-from cofio.doors.mcp.http import Handlers, make_server
-from cofio.doors.mcp.surface import Surface
 from cofio.doors.mcp.tools import call_tool
 from cofio.doors.memory_tool import http as memory_tool
 from cofio.doors.page.record_view import run_edit
 from cofio.doors.page.view_types import Rejection, ViewRequest
 from cofio.doors.rest import http as rest
-from cofio.http.tokens import Tokens
 from cofio.secrets.policy import POLICY, Door, SecretAction
-from cofio.server.app import make_app
 from cofio.vault.lifecycle import AttachedVault
 
 from ..importing.everos import make
 from ..importing.peer import Peer
+from .application import make_app
 
 KEY = "AK" + "IA" + "Z7QRTJ4H" + "MNP2WXYB"
 SECRETS = {
@@ -78,12 +75,7 @@ def served(store: Path) -> Iterator[TestClient]:
     memory = Memory(StoreAddress(folder=store), settings, say=lambda _: None)
     vault = AttachedVault(memory.engine, store, settings)
     door = rest.Door(Conversations(memory.engine, mirror=vault.make_mirror(lambda: None)), UTC)
-    whole = make_app(
-        make_server(Handlers(Surface(memory))),
-        routes=memory_tool.make_routes(lambda: memory.engine), calls=door.make_routes(),
-        under={threads.PREFIX: threads.Door(lambda: memory.engine, UTC)}, hosts={"localhost"},
-        tokens=Tokens(store), strict=False,
-    )  # fmt: skip
+    whole = make_app(StoreAddress(folder=store), memory.engine, door=door)
     with closing(memory), closing(vault), closing(door), TestClient(whole, base_url="http://localhost") as client:
         yield client
         if (files := vault.open()) is not None:

@@ -16,12 +16,13 @@ import pytest
 
 from cofio.conversations.conversations import Conversations
 from cofio.values.records import Kind, Record
+from cofio.vault.lifecycle import AttachedVault
 from cofio.vault.queued_mirror import QueuedMirror
 from cofio.vault.sync import SyncResult
 from cofio.vault.watcher import ABSENT, Watcher
 
 from ..waiting import wait_until
-from .conftest import DOG, OSLO, Kept, T
+from .conftest import DOG, OSLO, SETTINGS, Kept, T
 
 IN_PLACE = (
     "import sys; f = open(sys.argv[1], 'r+'); t = f.read(); f.seek(0); f.truncate(); f.write(t.replace(*sys.argv[2:]))"
@@ -144,3 +145,18 @@ def test_what_was_done_while_nobody_watched_is_taken_in_at_first(kept: Kept) -> 
     watcher.start()
     assert len(told.get(timeout=PATIENCE).edited) == 1
     watcher.stop()
+
+
+def test_a_watcher_that_has_ended_is_replaced(kept: Kept, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: queue.Queue[SyncResult] = queue.Queue()
+    with closing(AttachedVault(kept.engine, tmp_path / "store", replace(SETTINGS, vault=True), told.put)) as vault:
+
+        def is_looked_at() -> bool:
+            vault.watch(kept.conversations)
+            return not told.empty()
+
+        monkeypatch.setattr("watchfiles.watch", lambda *_, **__: [])  # it ends after its first look
+        wait_until(is_looked_at)
+        told.get()
+        monkeypatch.undo()
+        wait_until(is_looked_at)

@@ -1,13 +1,15 @@
-"""What a server was started with, as every process of it knows it."""
+"""What a server is started with, and how its processes pass it on."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import pickle
+from dataclasses import dataclass
 from typing import Any
 
 from ..config.address import StoreAddress
 from ..config.settings import Settings
 from ..http.origins import Origin
+from .listener import is_local
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,18 +23,17 @@ class ServerOptions:
     names: tuple[str, ...] = ()
     origins: tuple[Origin, ...] = ()
 
-    def pack(self) -> dict[str, Any]:
-        """Return the options as JSON, which other processes of the server read."""
-        return {
-            "address": self.address.spell(), "settings": asdict(self.settings), "host": self.host, "port": self.port,
-            "names": self.names, "origins": self.origins,
-        }  # fmt: skip
+    @property
+    def is_public(self) -> bool:
+        """Return whether others can reach the server. Then every request needs a token."""
+        return not all(map(is_local, (self.host, *self.names)))
 
-    @classmethod
-    def unpack(cls, options: dict[str, Any]) -> ServerOptions:
-        """Return what `pack` made JSON of."""
-        return cls(
-            address=StoreAddress.parse(options["address"]), settings=Settings(**options["settings"]),
-            host=options["host"], port=options["port"], names=tuple(options["names"]),
-            origins=tuple(Origin(*each) for each in options["origins"]),
-        )  # fmt: skip
+
+def pack(message: object) -> bytes:
+    """Return a message as a line."""
+    return pickle.dumps(message).hex().encode() + b"\n"
+
+
+def unpack(line: bytes) -> Any:
+    """Return the message of a line. Only processes of this server write to its pipes."""
+    return pickle.loads(bytes.fromhex(line.decode()))  # noqa: S301

@@ -1,52 +1,44 @@
 """The parent of a server of several processes: it listens, starts the others, replaces one that ends or stands still,
-and ends all. It serves nothing and loads nothing of what the others load, so it has little to fail by.
+and ends all. It serves nothing and loads nothing of what the others load, so little can make it fail.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
 import logging
 import os
 import secrets
-import selectors
-import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ..config.settings import MAX_WORKERS
+from ..config.trust import is_versioned
 from ..http.logs import start_logging
-from ..http.tokens import open_tokens
-from ..system.processes import can_share_sockets, count_cores, stop_blocking
-from ..values.errors import CofioError, Invalid, Unavailable
-from .listener import check_exposure, open_listener, render_url
-from .options import ServerOptions
-from .systemd import notify_systemd
+from ..http.tokens import FILE, open_tokens
+from ..system.processes import can_share_sockets, count_cores, share_heaps, stop_blocking
+from ..values.errors import Invalid, Unavailable
+from .listener import is_local, open_listener, render_url
+from .options import ServerOptions, pack, unpack
 
-BACKLOG = 1024  # connections that the system holds until a worker takes them
-MAX_SILENCE_SECONDS = 4.0  # without a sign of life, after which a process counts as one that stands still
-MAX_START_SECONDS = 60.0  # the same while it starts
-TICK_SECONDS = 0.1  # between two looks at the processes
-MAX_TICK_SECONDS = 2.0  # a look that is later than that says that this process stood still itself
+MAX_SILENT_SECONDS = 4  # without a sign of life, after which a process counts as one that stands still
+MAX_START_SECONDS = 60  # the same while it starts
 STOP_SECONDS = 2.0  # after which a process that has not ended by itself is killed
-FORCE_SECONDS = 0.5  # that a second Ctrl-C leaves
+FORCE_SECONDS = 0.5  # the same after a second Ctrl-C
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 30.0  # before a process that has ended is started again
 LONG_LIFE_SECONDS = 10.0  # after which the next pause is short again
+BACKGROUND = "the background process"
 CHILD = "cofio.server.child"
-BEAT = b"."  # a sign of life of a process
 METRICS_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 # Each process has a core to itself at best: threads of numpy's would only wait for each other, spinning.
 _ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1")
-_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _log = logging.getLogger("cofio.serve")
 
 
@@ -63,300 +55,223 @@ def choose_workers(wanted: int | None) -> int:
     return min(MAX_WORKERS, count_cores()) if wanted is None else max(1, wanted)
 
 
-def run_server(options: ServerOptions, workers: int, *, ready: Callable[[str], None]) -> int:
-    """Serve until stopped; `ready` is called with the address once requests are taken. Return the exit code.
+def run_server(options: ServerOptions, workers: int, *, ready: Callable[[str], None]) -> None:
+    """Serve until stopped; `ready` is called with the address once requests are taken.
 
     One worker is one process, this one. More are processes of their own, with one more for the background work.
 
     Raises:
         Unavailable: the address is taken, others could reach it and there is no token, or the store cannot be used.
+        KeyboardInterrupt: Ctrl-C has stopped it; everything is closed.
     """
     start_logging()
-    with open_tokens(options.address) as tokens:
-        check_exposure(tokens, options.address.home, options.host, options.names)
+    check_exposure(options)
     if options.settings.fetch.strip() not in ("", "off"):
         from ..content import FetchPolicy
 
         FetchPolicy.parse(options.settings.fetch)  # refused before a store is made
-    with closing(open_listener(options.host, options.port, BACKLOG)) as listener:
-        url = render_url(options.host, listener)
+    with closing(open_listener(options.host, options.port)) as listener:
+
+        def announce() -> None:
+            ready(render_url(options.host, listener))
+            notify_systemd("READY=1")
+
         if workers == 1:
-            from ..system.processes import share_heaps
             from .worker import run_worker
 
             share_heaps()
-
-            def announce() -> None:
-                ready(url)
-                notify_systemd("READY=1")
-
             run_worker(options, listener, ready=announce, beat=partial(notify_systemd, "WATCHDOG=1"))
-            return 0
-        received = Parent(options, workers, listener, lambda: ready(url)).run()
+            return
+        # A folder in memory, where the system has one: a full disk does not concern it.
+        folder = "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None  # noqa: S108
+        with tempfile.TemporaryDirectory(prefix="cofio-", dir=folder, ignore_cleanup_errors=True) as metrics:
+            received = asyncio.run(Parent(options, workers, listener, metrics, announce).run())
     if received == signal.SIGINT:
         raise KeyboardInterrupt
-    return 0
 
 
-@dataclass(slots=True)
-class Child:
-    """A process of the server, and what the parent knows of it."""
+def check_exposure(options: ServerOptions) -> None:
+    """Check that no one can use the server who should not.
 
-    name: str
-    is_worker: bool
-    process: subprocess.Popen[bytes] | None = None
-    unread: bytes = b""
-    started_at: float = 0.0
-    heard_at: float = 0.0
-    is_ready: bool = False
-    pause: float = MIN_PAUSE_SECONDS
-    """Seconds before it is started again, should it end soon."""
-    next_start: float = float("inf")
+    Raises:
+        Unavailable: others could reach it and there is no token, or the tokens are known to others.
+    """
+    home = options.address.home
+    with open_tokens(options.address) as tokens:
+        has_token = bool(tokens.all())
+    if options.is_public and not has_token:
+        name = next(name for name in (options.host, *options.names) if not is_local(name))
+        raise Unavailable(f"others can reach {name}, so a token is needed: make one with `cofio token add NAME`")
+    if has_token and is_versioned(home, (FILE,)):
+        raise Unavailable(
+            f"{home / FILE} came with the project, so others know its tokens: remove it, and make new ones with"
+            " `cofio token add`"
+        )
+
+
+def notify_systemd(state: str) -> None:
+    """Tell systemd a state, as `READY=1`, if it started this process with `Type=notify`."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if not address or sys.platform == "win32":
+        return
+    with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.setblocking(False)
+        sender.connect("\0" + address[1:] if address.startswith("@") else address)
+        sender.send(state.encode())
 
 
 class Parent:
     """Starts the processes of a server and watches them."""
 
     def __init__(
-        self, options: ServerOptions, workers: int, listener: socket.socket, announce: Callable[[], None]
+        self, options: ServerOptions, workers: int, listener: socket.socket, metrics: str, announce: Callable[[], None]
     ) -> None:
+        """`metrics` is the folder of the shared counts; `announce` is called once requests are taken."""
         self._options = options
+        self._workers = [f"worker {number + 1}" for number in range(workers)]
         self._listener = listener
+        self._metrics = metrics
         self._announce = announce
         self._owner = secrets.token_hex(8)
-        self._workers = [Child(f"worker {number + 1}", is_worker=True) for number in range(workers)]
-        self._background = Child("the background process", is_worker=False)
-        self._children = [self._background, *self._workers]
         self._wake_reader, self._wake_writer = os.pipe()
         stop_blocking(self._wake_writer)
-        self._metrics = tempfile.mkdtemp(prefix="cofio-", dir=_find_memory_folder())
-        self._selector = selectors.DefaultSelector()
-        self._store: list[int] | None = None
-        """What tells the store from any other that may take its place."""
-        self._has_started = False
-        self._failure: CofioError | None = None
-        self._received: int | None = None
-        """The signal by which the server is to end."""
-        self._deadline = float("inf")
-        self._looked_at = time.monotonic()
-        self._next_notice = 0.0
-        self._signals: list[int] = []
+        self._processes: dict[str, Process] = {}
+        self._starting = {BACKGROUND, *self._workers}
+        """Those that have not been ready yet. Once there are none, a process that ends is started again."""
 
-    def run(self) -> int:
+    async def run(self) -> int:
         """Serve until stopped; return the signal that stopped it.
 
         Raises:
-            CofioError: a process could not start, for the first time.
+            Unavailable: a process could not start, for the first time.
         """
-        handlers = {
-            number: signal.signal(number, lambda received, _: self._signals.append(received)) for number in _SIGNALS
-        }
+        loop = asyncio.get_running_loop()
+        self._end: asyncio.Future[int] = loop.create_future()
+        self._store: asyncio.Future[object] = loop.create_future()  # its id; the background process opens it first
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._receive_signal, number)
+        running = asyncio.gather(*map(self._keep_running, (BACKGROUND, *self._workers)), self._feed_watchdog())
+        running.add_done_callback(lambda _: self._end.cancel())  # one of them has failed
         try:
-            for child in self._children:
-                if not self._is_ending:
-                    self._start(child)
-            while any(child.process is not None for child in self._children) or not self._is_ending:
-                self._step()
+            return await self._end
         finally:
-            self._kill_all()
-            self._release()
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
-        if self._failure is not None:
-            raise self._failure
-        assert self._received is not None
-        return self._received
+            notify_systemd("STOPPING=1")
+            self._listener.close()
+            self._end_all(by_force=False)
+            loop.call_later(STOP_SECONDS, partial(self._end_all, by_force=True))
+            await running
+            os.close(self._wake_reader)
+            os.close(self._wake_writer)
 
-    @property
-    def _is_ending(self) -> bool:
-        return self._received is not None or self._failure is not None
+    def _receive_signal(self, number: signal.Signals) -> None:
+        if not self._end.done():
+            self._end.set_result(number)
+        elif number == signal.SIGINT:
+            asyncio.get_running_loop().call_later(FORCE_SECONDS, partial(self._end_all, by_force=True))
 
-    def _step(self) -> None:
-        """Read what processes say for a tenth of a second at most, and see to those that ended or stand still."""
-        for key, _ in self._selector.select(TICK_SECONDS):
-            self._read(key.data)
-        while self._signals:
-            self._end(self._signals.pop(0))
-        for child in self._children:
-            if child.process is not None and child.process.poll() is not None:
-                self._bury(child, child.process)
-        now = time.monotonic()
-        if self._is_ending:
-            if now >= self._deadline:
-                self._kill_all()
-            return
-        self._kill_silent(now)
-        for child in self._children:
-            if child.next_start <= now:
-                self._start(child)
+    def _end_all(self, *, by_force: bool) -> None:
+        for name, process in self._processes.items():
+            if by_force:
+                _log.error("%s (PID %d) did not end in time: it is killed", name, process.pid)
+            _stop(process, by_force=by_force)
 
-    def _kill_silent(self, now: float) -> None:
-        """Kill the processes that stand still, so that they are started again: what they had acknowledged is safe."""
-        if now - self._looked_at > MAX_TICK_SECONDS:  # this process stood still as well
-            for child in self._children:
-                child.heard_at = now
-        self._looked_at = now
-        for child in self._children:
-            if child.is_worker and not self._has_started and not self._background.is_ready:
-                child.heard_at = now  # it waits for its turn to open the store
-            limit = MAX_SILENCE_SECONDS if child.is_ready else MAX_START_SECONDS
-            if child.process is not None and now - child.heard_at > limit:
-                _log.error("%s (PID %d) stands still: it is killed", child.name, child.process.pid)
-                child.process.kill()
-                child.heard_at = now
-        if self._has_started and now >= self._next_notice:
-            self._next_notice = now + 1.0
+    async def _feed_watchdog(self) -> None:
+        while not self._end.done():
             notify_systemd("WATCHDOG=1")
+            await asyncio.wait({self._end}, timeout=1.0)
 
-    def _start(self, child: Child) -> None:
-        listener = self._listener.fileno() if child.is_worker else None
-        wake = self._wake_writer if child.is_worker else self._wake_reader
-        child.started_at = child.heard_at = time.monotonic()
-        child.next_start, child.unread, child.is_ready = float("inf"), b"", False
+    async def _keep_running(self, name: str) -> None:
+        """Run a process, again and again, until the server ends."""
+        pause = MIN_PAUSE_SECONDS
+        while not self._end.done():
+            started_at = time.monotonic()
+            outcome = await self._run_once(name)
+            if self._starting:
+                self._fail(f"{name} of the server {outcome} while it was being started")
+            if self._end.done():
+                return
+            if time.monotonic() - started_at >= LONG_LIFE_SECONDS:
+                pause = MIN_PAUSE_SECONDS
+            _log.error("%s %s: it is started again in %g s", name, outcome, pause)
+            await asyncio.wait({self._end}, timeout=pause)
+            pause = min(MAX_PAUSE_SECONDS, 2 * pause)
+
+    def _fail(self, problem: str) -> None:
+        """End the server, as it cannot start."""
+        if not self._end.done():
+            self._end.set_exception(Unavailable(problem))
+
+    async def _run_once(self, name: str) -> str:
+        """Run a process until it ends; return how it ended."""
+        listener = None if name == BACKGROUND else self._listener.fileno()
+        wake = self._wake_reader if name == BACKGROUND else self._wake_writer
         try:
             # -P: what lies in the working folder is not imported.
-            child.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", CHILD],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                bufsize=0,
-                pass_fds=[wake, *([] if listener is None else [listener])],
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-P", "-m", CHILD, stdin=PIPE, stdout=PIPE,
+                pass_fds=[wake] if listener is None else [wake, listener],
                 env=_ONE_THREAD | os.environ | {METRICS_VARIABLE: self._metrics},
-            )
+            )  # fmt: skip
         except OSError as error:  # no memory, or too many processes
-            self._put_off(child, f"could not be started ({error.strerror})")
-            return
-        assert child.process.stdout is not None
-        stop_blocking(child.process.stdout.fileno())
-        self._selector.register(child.process.stdout, selectors.EVENT_READ, child)
-        spec = {
-            "options": self._options.pack(), "workers": len(self._workers), "listener": listener, "wake": wake,
-            "owner": self._owner, "metrics": self._metrics, "store": self._store if self._has_started else None,
-        }  # fmt: skip
-        self._tell(child, spec)
-        if self._has_started or not child.is_worker:
-            self._tell(child, {})
-
-    def _tell(self, child: Child, message: Mapping[str, Any]) -> None:
-        assert child.process is not None
-        assert child.process.stdin is not None
-        with suppress(OSError):  # it has ended, which is noticed elsewhere
-            child.process.stdin.write(json.dumps(message).encode() + b"\n")
-
-    def _read(self, child: Child) -> bool:
-        """Read what a process has to say; return whether there may be more."""
-        assert child.process is not None
-        assert child.process.stdout is not None
-        try:
-            data = os.read(child.process.stdout.fileno(), 65_536)
-        except BlockingIOError:
-            return False
-        if not data:
-            with suppress(KeyError):
-                self._selector.unregister(child.process.stdout)
-            return False
-        child.heard_at = time.monotonic()
-        *lines, rest = (child.unread + data).split(b"\n")
-        child.unread = rest.lstrip(BEAT)
-        for line in lines:
-            with suppress(ValueError):  # something else has printed a line
-                self._hear(child, json.loads(line.lstrip(BEAT)))
-        return True
-
-    def _hear(self, child: Child, message: Mapping[str, Any]) -> None:
-        if "failure" in message and not self._has_started:
-            self._failure = self._failure or _make_error(message)
-            self._begin_end()
-        elif "failure" in message:
-            _log.error("%s could not start: %s", child.name, message["failure"])
-        elif "ready" in message:
-            child.is_ready = True
-            self._go_on(child, message["ready"])
-
-    def _go_on(self, child: Child, store: list[int] | None) -> None:
-        """Let the workers open the store once the background process has, and announce when all are ready."""
-        if self._has_started:
-            return
-        if not child.is_worker:
-            self._store = store
-            for worker in self._workers:
-                self._tell(worker, {})
-        if all(each.is_ready for each in self._children):
-            self._has_started = True
-            self._announce()
-            notify_systemd("READY=1")
-
-    def _bury(self, child: Child, process: subprocess.Popen[bytes]) -> None:
-        """Take note that a process has ended."""
-        while self._read(child):
-            pass
-        assert process.stdout is not None
+            return f"could not be started ({error.strerror})"
         assert process.stdin is not None
-        with suppress(KeyError):
-            self._selector.unregister(process.stdout)
-        process.stdout.close()
-        with suppress(OSError):
-            process.stdin.close()
-        child.process = None
+        self._processes[name] = process
+        if self._end.done():
+            _stop(process, by_force=False)
+        send = process.stdin.write
+        send(pack((self._options, len(self._workers), self._owner, wake, listener)))
+        if name == BACKGROUND and not self._store.done():
+            send(pack(None))
+        else:
+            self._store.add_done_callback(lambda store: store.cancelled() or send(pack(store.result())))
+        await self._listen(name, process)
+        code = await process.wait()
+        del self._processes[name]
         for file in Path(self._metrics).glob(f"gauge_live*_{process.pid}.db"):  # what waits there waits no more
             file.unlink(missing_ok=True)
-        if not self._is_ending:
-            code = process.returncode
-            names = {each.value: each.name for each in signal.Signals}
-            how = f"by {names.get(-code, f'signal {-code}')}" if code < 0 else f"with the exit code {code}"
-            self._put_off(child, f"ended {how}")
+        names = {-each.value: each.name for each in signal.Signals}
+        return f"ended by {names.get(code, code)}" if code < 0 else f"ended with the exit code {code}"
 
-    def _put_off(self, child: Child, what: str) -> None:
-        """Start a process again later, unless the server is only being started."""
-        if not self._has_started:
-            self._failure = Unavailable(f"{child.name} of the server {what} while it was being started")
-            self._begin_end()
+    async def _listen(self, name: str, process: Process) -> None:
+        """Read what a process says until it ends. If it stands still, kill it: what it has acknowledged is safe."""
+        assert process.stdout is not None
+        silent_seconds, max_seconds = 0, MAX_START_SECONDS
+        while silent_seconds < max_seconds:
+            try:
+                # A second at a time: if this process stood still itself, that counts as one second.
+                line = await asyncio.wait_for(process.stdout.readline(), 1.0)
+            except TimeoutError:
+                # A worker is silent until the store is open.
+                silent_seconds += self._store.done() or name == BACKGROUND
+                continue
+            if not line:
+                return
+            silent_seconds = 0
+            if line.strip():
+                max_seconds = MAX_SILENT_SECONDS
+                with suppress(ValueError):  # something else has printed a line
+                    self._handle(name, unpack(line))
+        _log.error("%s (PID %d) stands still: it is killed", name, process.pid)
+        _stop(process, by_force=True)
+
+    def _handle(self, name: str, message: object) -> None:
+        """Handle a message of a process: why it cannot start, or the id of the store that it has opened."""
+        if isinstance(message, str):
+            if self._starting:
+                self._fail(message)
+            else:
+                _log.error("%s could not start: %s", name, message)
             return
-        now = time.monotonic()
-        if now - child.started_at >= LONG_LIFE_SECONDS:
-            child.pause = MIN_PAUSE_SECONDS
-        child.next_start = now + child.pause
-        _log.error("%s %s: it is started again in %g s", child.name, what, child.pause)
-        child.pause = min(MAX_PAUSE_SECONDS, 2 * child.pause)
-
-    def _end(self, received: int) -> None:
-        """Begin to end, or with a second Ctrl-C end soon."""
-        if self._received is not None:
-            if received == signal.SIGINT:
-                self._deadline = min(self._deadline, time.monotonic() + FORCE_SECONDS)
-            return
-        self._received = received
-        self._begin_end()
-
-    def _begin_end(self) -> None:
-        notify_systemd("STOPPING=1")
-        self._deadline = min(self._deadline, time.monotonic() + STOP_SECONDS)
-        self._listener.close()
-        for child in self._children:
-            child.next_start = float("inf")
-            if child.process is not None:
-                child.process.terminate()
-
-    def _kill_all(self) -> None:
-        for child in self._children:
-            if child.process is not None:
-                child.process.kill()
-
-    def _release(self) -> None:
-        for child in self._children:
-            if child.process is not None:
-                child.process.wait()
-        self._selector.close()
-        os.close(self._wake_reader)
-        os.close(self._wake_writer)
-        shutil.rmtree(self._metrics, ignore_errors=True)
+        if not self._store.done():
+            self._store.set_result(message)
+        if name in self._starting:
+            self._starting.remove(name)
+            if not self._starting and not self._end.done():
+                self._announce()
 
 
-def _find_memory_folder() -> str | None:
-    """Return a folder in memory, so that a full disk does not concern it, where the system has one."""
-    return "/dev/shm" if os.access("/dev/shm", os.W_OK | os.X_OK) else None  # noqa: S108
-
-
-def _make_error(message: Mapping[str, str]) -> CofioError:
-    """Make the error that kept a process from starting."""
-    return Invalid(message["field"], message["failure"]) if message["field"] else Unavailable(message["failure"])
+def _stop(process: Process, *, by_force: bool) -> None:
+    """Tell a process to end, or kill it. Before Python 3.13, `process.kill()` may take its exit code from asyncio."""
+    if sys.platform != "win32":  # where there is one process
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGKILL if by_force else signal.SIGTERM)

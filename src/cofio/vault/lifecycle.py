@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -27,6 +28,8 @@ from .vault import FOLDER, Vault
 from .vault_owner import claim_vault
 from .watcher import Watcher
 from .writer import Tree
+
+_log = logging.getLogger("cofio.vault")
 
 
 def open_vault(engine: Engine, store: Path, settings: Settings) -> Vault | None:
@@ -172,13 +175,21 @@ class AttachedVault:
         return {MARKDOWN: partial(write_files, self.open)}
 
     def watch(self, conversations: Conversations) -> None:
-        """Have what a crash left completed, and watch from now on, unless this is done already.
+        """Have what a crash left completed, and watch from now on, unless a watcher does so already.
+
+        A disk that cannot be used is logged: call this again later.
 
         Raises:
-            Unavailable: the folder of the vault cannot be used.
+            Unavailable: the vault is another server's, or a link that the user has not vouched for.
         """
-        vault = self.open()
-        if vault is not None and self._watcher is None:
+        try:
+            vault = self.open()
+        except Unavailable as error:
+            if not isinstance(error.__cause__, OSError | JournalError):
+                raise
+            _log.warning("the vault cannot be used, which is tried again: %s", error)
+            return
+        if vault is not None and (self._watcher is None or not self._watcher.is_running):
             # What people do to the files is followed at once: it is compared with what they are to say then.
             own = Conversations(conversations.engine, mirror=vault)
             self._watcher = Watcher(VaultSync(vault, own), self._on_sync)

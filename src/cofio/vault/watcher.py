@@ -40,7 +40,12 @@ class Watcher:
         self._missing: dict[SyncFinding, float] = {}
         self._settled = self._purged = self._tried = time.monotonic()
         self._has_begun = False
-        self._thread = threading.Thread(target=self._run, name="cofio-vault", daemon=True)
+        self._thread = threading.Thread(target=self._retry, args=[self._run], name="cofio-vault", daemon=True)
+
+    @property
+    def is_running(self) -> bool:
+        """Tell whether its thread watches; one that the system refused to watch has ended."""
+        return self._thread.is_alive()
 
     def start(self) -> None:
         """Watch from now on; what was done before is looked at first."""

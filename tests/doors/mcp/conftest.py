@@ -8,6 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
@@ -21,7 +22,7 @@ from cofio.config.address import StoreAddress
 from cofio.doors import jsonrpc
 from cofio.doors.lazy_memory import Memory
 from cofio.doors.mcp.stdio import Server
-from cofio.doors.mcp.surface import STATELESS, Surface
+from cofio.doors.mcp.surface import STATELESS
 
 Result = dict[str, Any]
 ENVELOPE = {
@@ -167,13 +168,12 @@ def served(memory: Memory, folder: Path) -> Iterator[Any]:
     """The product's HTTP application on a free port; give its address."""
     import uvicorn
 
-    from cofio.doors.mcp.http import Handlers, make_server
-    from cofio.http.tokens import Tokens
-    from cofio.server.app import LOCAL, make_app
     from cofio.server.listener import open_listener
 
-    mcp = make_server(Handlers(Surface(memory, structured=True)))
-    application = make_app(mcp, hosts=LOCAL, tokens=Tokens(folder), strict=False)
+    from ..application import make_app
+
+    structured = replace(memory.engine.settings, structured=True)
+    application = make_app(StoreAddress(folder=folder), memory.engine, settings=structured)
     with open_listener("127.0.0.1", 0) as listening:
         started = threading.Event()
 

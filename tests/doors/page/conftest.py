@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,14 +14,13 @@ from starlette.testclient import TestClient
 from cofio import Engine, Settings
 from cofio.config.address import StoreAddress
 from cofio.conversations.conversations import Conversations
-from cofio.doors.lazy_memory import Memory
-from cofio.doors.mcp.http import Handlers, make_server
-from cofio.doors.mcp.surface import Surface
-from cofio.doors.page.routes import Door
-from cofio.doors.page.view_types import PageServer, ViewRequest
+from cofio.doors.page.view_types import ViewRequest
 from cofio.doors.page.viewer import Viewer
+from cofio.doors.rest.http import Door
+from cofio.http.admission import CallQueue, ServerLoad
 from cofio.http.tokens import Tokens
-from cofio.server.app import make_app
+
+from ..application import make_app
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser as Chromium
@@ -37,9 +35,9 @@ ORIGIN = "http://127.0.0.1"
 class Browser:
     """A client of the page that shows no pages: it keeps cookies, and sends forms as a browser does."""
 
-    def __init__(self, client: TestClient, engine: Engine, tokens: Tokens, door: Door) -> None:
+    def __init__(self, client: TestClient, engine: Engine, tokens: Tokens, queue: CallQueue) -> None:
         self.client = client
-        self.door = door
+        self.queue = queue
         self.engine = engine
         self.tokens = tokens
 
@@ -78,25 +76,19 @@ def make_browser(memory: Engine, store_address: StoreAddress) -> Iterator[Callab
     """Makes browsers of servers on the test's memory; `strict` ones need a token."""
     opened: list[TestClient] = []
     tokens = Tokens(memory.shared_values or store_address.home)
-    holder = Memory(store_address, SETTINGS, say=lambda _: None)
-    surface = Surface(holder, allow_secrets=False, structured=False)
 
     def make(*, strict: bool = False, conversations: Conversations | None = None) -> Browser:
-        server = PageServer(
-            engine=lambda: memory, address=store_address, settings=SETTINGS, conversations=conversations
-        )  # fmt: skip
-        door = Door(server, tokens)
-        application = make_app(
-            make_server(Handlers(surface)), routes=door.make_routes(), hosts=["127.0.0.1"], tokens=tokens,
-            strict=strict, page_door=door,
-        )  # fmt: skip
+        load = ServerLoad()
+        door = Door(conversations or Conversations(memory), SETTINGS.zone)
+        host = "0.0.0.0" if strict else "127.0.0.1"
+        application = make_app(store_address, memory, settings=SETTINGS, door=door, load=load, host=host)
         opened.append(TestClient(application, base_url=ORIGIN).__enter__())
-        return Browser(opened[-1], memory, tokens, door)
+        (queue,) = [each for each in load._queues if each.door == "page"]
+        return Browser(opened[-1], memory, tokens, queue)
 
-    with closing(holder):
-        yield make
-        for each in opened:
-            each.__exit__(None, None, None)
+    yield make
+    for each in opened:
+        each.__exit__(None, None, None)
 
 
 @pytest.fixture

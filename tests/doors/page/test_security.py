@@ -412,7 +412,7 @@ def test_a_page_that_would_have_to_wait_is_refused_in_plain_words(browser: Brows
     token = browser.get_form_token()
     portal, is_free = browser.client.portal, Event()
     assert portal is not None
-    calls = [portal.start_task_soon(browser.door._queue.run, is_free.wait) for _ in range(MAX_WAITING)]
+    calls = [portal.start_task_soon(browser.queue.run, is_free.wait) for _ in range(MAX_WAITING)]
     answers = [
         browser.get("/page/search"), browser.client.get("/api/page/search"), browser.get("/page/signin"),
         browser.client.post("/page/record/edit", data={"form_token": token}, headers={"Origin": ORIGIN} | HTML),

@@ -22,20 +22,16 @@ from cofio.config.address import StoreAddress
 from cofio.content import FetchPolicy
 from cofio.conversations.conversations import Conversations
 from cofio.conversations.tasks import ConversationJobs
-from cofio.doors.lazy_memory import Memory
-from cofio.doors.mcp.http import Handlers, make_server
-from cofio.doors.mcp.surface import Surface
 from cofio.doors.rest import http as rest
-from cofio.doors.rest import openapi
 from cofio.doors.rest.assistant import open_assistant
 from cofio.embed.hashed import HashedEmbedder
 from cofio.engine.jobs import JobRunner
 from cofio.http.metrics import Metrics
 from cofio.http.tokens import Tokens
-from cofio.server.app import make_app
 
 from ...conftest import BackendUnderTest
 from ...waiting import wait_for
+from ..application import make_app
 
 PREFIX, ALIAS = "/api/v2/memory", "/api/v1/memory"
 CALLS = ("add", "flush", "search", "get", "delete", "update", "brief", "recall", "context", "jobs")
@@ -249,10 +245,9 @@ def serving(
     allow_secrets: bool = False, wait: float = 30.0,
 ) -> Iterator[tuple[Api, Tokens]]:  # fmt: skip
     """The whole application on a store, as `cofio serve` puts it together."""
-    settings = replace(SETTINGS, allow_secrets=allow_secrets, timezone=str(zone))
-    memory = Memory(store, settings, say=lambda _: None)
-    tokens = Tokens(store.home)
+    settings = replace(SETTINGS, allow_secrets=allow_secrets, docs=docs, timezone=str(zone))
     with Engine.open(store, settings=settings, embedder=embedder) as engine:
+        tokens = Tokens(engine.shared_values or store.home)
         chosen = replace(
             settings, llm_base_url=model, llm_model="scripted" if model else "", llm_budget=budget, llm_wait=wait
         )
@@ -269,13 +264,9 @@ def serving(
             conversations, zone, assistant=assistant, fetch_policy=FetchPolicy.parse(fetch), folder=store.home,
             wake=runner.notice, count_failed=metrics.read_failed_jobs,
         )  # fmt: skip
-        whole = make_app(
-            make_server(Handlers(Surface(memory))), routes=openapi.make_routes(public=docs), calls=door.make_routes(),
-            metrics=metrics, hosts={"localhost"},
-            tokens=tokens, strict=False, zone=zone, health=door.check_health,
-        )  # fmt: skip
+        whole = make_app(store, engine, door=door, metrics=metrics)
         runner.start()
-        with closing(memory), closing(door), TestClient(whole, base_url="http://localhost") as client:
+        with closing(door), TestClient(whole, base_url="http://localhost") as client:
             yield Api(client, engine, door, runner), tokens
             door.stop_waiting()  # for a model
             runner.close(5.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,11 @@ from starlette.testclient import TestClient
 
 from cofio import Engine
 from cofio.config.address import StoreAddress
-from cofio.config.settings import Settings
 from cofio.doors import threads
-from cofio.doors.lazy_memory import Memory
-from cofio.doors.mcp.http import Handlers, make_server
-from cofio.doors.mcp.surface import Surface
-from cofio.http.metrics import Metrics
 from cofio.http.tokens import Tokens
-from cofio.server.app import make_app
 from cofio.values.errors import Unavailable
+
+from ..application import make_app
 
 STATE = {"run_id": "r", "messages": [{"role": "user", "content": "héllo"}], "iteration": 3}
 HOSTILE = ("a/b", "..", "a b", "%2F", "line\nbreak", "日本語", "a?b#c", "checkpoints", "a/checkpoints/b", "//", "+")
@@ -51,15 +46,10 @@ class Client:
 @pytest.fixture
 def client(memory: Engine, tmp_path: Path) -> Iterator[Client]:
     """A client of the whole application."""
-    tokens = Tokens(tmp_path / "tokens")
-    with closing(Memory(StoreAddress(folder=tmp_path / "other"), Settings(background=False), say=print)) as other:
-        application = make_app(
-            make_server(Handlers(Surface(other))),
-            under={threads.PREFIX: threads.Door(lambda: memory, Settings().zone)},
-            metrics=Metrics(lambda: memory), hosts={"localhost"}, tokens=tokens, strict=False,
-        )  # fmt: skip
-        with TestClient(application, base_url="http://localhost", follow_redirects=False) as asking:
-            yield Client(asking, memory, tokens)
+    tokens = Tokens(memory.shared_values or tmp_path)
+    application = make_app(StoreAddress(folder=tmp_path), memory)
+    with TestClient(application, base_url="http://localhost", follow_redirects=False) as asking:
+        yield Client(asking, memory, tokens)
 
 
 def path(thread: str, name: str | None = None) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 from contextlib import closing
 
 import apsw
+import pytest
 
 from cofio.config.address import StoreAddress
 
-from .conftest import Start
+from .conftest import ACCEPT, Start
 
 SAVE = {"state": {"step": 1}}
 
@@ -38,3 +40,16 @@ def test_a_write_is_refused_after_five_seconds_and_health_says_who_holds_the_loc
     code, log = server.end()
     assert code == 0
     assert log.count("has held the write lock") == 1
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_server_whose_write_waits_for_the_lock_ends_by_itself(
+    start: Start, store: StoreAddress, workers: str
+) -> None:
+    server = start("--workers", workers)
+    with closing(apsw.Connection(str(store.home / "memory.db"))) as other, closing(server.connect()) as waiting:
+        other.execute("BEGIN IMMEDIATE")
+        waiting.request("POST", "/threads/t/checkpoints", json.dumps(SAVE), ACCEPT)
+        assert server.ask("/").status == 200
+        code, log = server.end()
+    assert (code, "killed" in log) == (0, False), log

@@ -273,12 +273,7 @@ def test_a_token_counts_in_all_workers_as_soon_as_there_is_one(connections: Conn
 
 def test_the_number_of_workers_is_a_setting_and_one_is_a_single_process(start: Start) -> None:
     assert len(start("--json", COFIO_WORKERS="2").find_children()) == 3
-    server = start("--workers", "1", COFIO_WORKERS="2")
-    assert server.find_children() == {}
-    with closing(server.connect()) as connection:
-        write(connection, "s", "The zebra lives in Oslo.")
-        assert "zebra" in search(connection, "zebra")
-    assert server.end()[0] == 0
+    assert start("--workers", "1", COFIO_WORKERS="2").find_children() == {}
 
 
 def test_by_default_there_is_a_worker_for_each_core_and_on_windows_one(monkeypatch: pytest.MonkeyPatch) -> None:

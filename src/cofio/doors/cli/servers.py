@@ -60,12 +60,12 @@ def serve_http(args: Namespace) -> int:
 
             agree(shared, options.settings)
     try:
-        code = run_server(options, workers, ready=lambda url: _announce(args, address, url))
+        run_server(options, workers, ready=lambda url: _announce(args, address, url))
     except KeyboardInterrupt:  # as uvicorn ends after Ctrl-C, once all is closed
         _say_goodbye()
         raise
     _say_goodbye()
-    return code
+    return 0
 
 
 def _check_extra() -> None:
