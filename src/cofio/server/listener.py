@@ -10,12 +10,12 @@ from ..values.errors import Unavailable
 
 
 def is_local(host: str) -> bool:
-    """Whether only this machine can reach the address."""
+    """Return whether only this machine can reach the address."""
     return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 
 def is_address(name: str) -> bool:
-    """Whether the name of a host is an address of numbers."""
+    """Return whether the name of a host is an address of numbers."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

@@ -22,8 +22,8 @@ from .background import CLOSE_SECONDS, NEW_JOB, NEW_WRITE, exit_soon, open_servi
 from .options import ServerOptions
 
 TICKS_PER_BEAT = 5  # uvicorn has ten ticks a second
-Callback = Callable[[], None]
 STOP_SECONDS = 1.0  # that open requests have to end when the server is stopped
+Callback = Callable[[], None]
 
 
 def run_worker(
