@@ -21,6 +21,7 @@ from cofio.values.query import AnyOf, Where
 
 from .. import postgres
 from ..doors.rest.conftest import DAY, SETTINGS, Api, T, agent_run, said, serving
+from ..waiting import wait_until
 
 QUIET = Settings(background=False, embedder="none", sync="normal")
 SECURE = replace(QUIET, row_security=True)
@@ -343,6 +344,7 @@ def rest(
             api.add(said(f"{name} waits.", T + DAY), session="open", **place)
             api.done(api.queue(said("Later.", T + DAY), session="later", **place), **place)
         token = tokens.add("limited", app="shop", project="web")
+        wait_until(lambda: api.client.get("/api/v2/tasks/none").status_code == 401)  # the server knows of it
         yield api, {"Authorization": f"Bearer {token}"}
 
 
