@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 CROWD = 2  # threads that wait beside the one that searches; a server's worker has fewer
-PATIENCE = 0.01  # seconds after which the next thread goes ahead of a search that takes long
+PATIENCE = 0.005  # seconds after which the next thread goes ahead of a search that takes long
 
 
 class FairLock:
