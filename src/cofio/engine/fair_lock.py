@@ -14,7 +14,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 CROWD = 2  # threads that wait beside the one that searches; a server's worker has fewer
-PATIENCE = 0.005  # seconds after which the next thread goes ahead of a search that takes long
+PATIENCE = 0.25  # seconds after which the next thread goes ahead of a search that takes long
+SHORT_PATIENCE = 0.005  # the same for a thread that is in a hurry
+_thread = threading.local()
+
+
+def set_hurry(is_hurried: bool) -> None:
+    """Say whether the searches of this thread are short ones that others' long ones must not hold up."""
+    _thread.is_hurried = is_hurried
 
 
 class FairLock:
@@ -56,11 +63,12 @@ class FairLock:
                 return
             ticket.acquire()
             self._waiting.append(ticket)
-        while not ticket.acquire(timeout=self._patience):
+        patience = SHORT_PATIENCE if getattr(_thread, "is_hurried", False) else self._patience
+        while not ticket.acquire(timeout=patience):
             with self._guard:
                 if ticket not in self._waiting:  # it was given the lock just now
                     return
-                if self._waiting[0] is ticket and time.monotonic() - self._since > self._patience:
+                if self._waiting[0] is ticket and time.monotonic() - self._since > patience:
                     self._waiting.popleft()
                     self._give(ticket)
                     return

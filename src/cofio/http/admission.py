@@ -8,6 +8,7 @@ call at a time while others call, too.
 from __future__ import annotations
 
 import logging
+import sys
 from asyncio import AbstractEventLoop, Future, TimerHandle, get_running_loop
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from typing import NamedTuple, TypeVar
 from starlette.requests import ClientDisconnect
 from starlette.types import Scope
 
+from ..engine.fair_lock import set_hurry
 from .errors import RequestError
 from .logs import LogThrottle
 
@@ -36,6 +38,7 @@ MAX_LAG_SECONDS = 0.5  # while the event loop is later than that, no more calls 
 ACTIVE_SECONDS = 10.0  # since its last call, for which a client counts as one that threads are shared with
 KEPT_AFTER_TICK = 0.9  # of the processor time that a client has used: what is older than some seconds hardly counts
 GREEDY_SECONDS = 0.25  # of it, with which a client counts as greedy: that of one who keeps a quarter of a core busy
+SWITCH_SECONDS, SHARED_SWITCH_SECONDS = 0.005, 0.0005  # after which a thread that computes lets another one run
 IS_GONE = "is_gone"  # in a request's state: tells whether its client has closed the connection
 CLIENT = "client_name"  # in a request's state: by which waiting is shared fairly
 REFUSAL = "this server has more to do than it can do soon, and has done nothing of this: send it again in a moment"
@@ -106,6 +109,7 @@ class ServerLoad:
 
     def _tick(self, loop: AbstractEventLoop) -> None:
         self._lag = max(0.0, monotonic() - self._due)
+        sys.setswitchinterval(SHARED_SWITCH_SECONDS if self.has_others() else SWITCH_SECONDS)
         self._used = {each: KEPT_AFTER_TICK * used for each, used in self._used.items() if used > GREEDY_SECONDS / 100}
         for queue in self._queues:
             queue.refuse_late()
@@ -207,9 +211,12 @@ class CallQueue:
                 raise self._load.refuse(self.door)
 
     def _is_full(self) -> bool:
-        room = self._threads
+        room, foreseen = self._threads, FORESEEN_SHARE * self._max_seconds
         if not self._load.is_late:
-            rounds = FORESEEN_SHARE * self._max_seconds / max(self._average, 1e-6) - 1  # the last is the call's own
+            rounds = foreseen / max(self._average, 1e-6) - 1  # the last is the call's own
+            oldest = min((queue[0].since for queue in self._queues.values()), default=monotonic())
+            if monotonic() - oldest > foreseen:  # the calls at hand take longer than those before them
+                rounds = 0
             room = min(MAX_WAITING, max(self._burst, int(rounds * self._threads)))
         return self.waiting >= room
 
@@ -225,10 +232,11 @@ class CallQueue:
         """
         self.check_room(client)
         await self._take_turn(client)
-        used = 0.0
+        used, is_hurried = 0.0, self._load.has_others() and not self._load.is_greedy(client)
 
         def measure() -> Result:
             nonlocal used
+            set_hurry(is_hurried)
             began = thread_time()
             try:
                 return work()

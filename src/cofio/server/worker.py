@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import socket
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -23,7 +22,6 @@ from .background import CLOSE_SECONDS, NEW_JOB, NEW_WRITE, exit_soon, open_servi
 from .options import ServerOptions
 
 TICKS_PER_BEAT = 5  # uvicorn has ten ticks a second
-SWITCH_SECONDS = 0.0005  # after which a thread that computes lets another one run; Python's own 5 ms add up
 STOP_SECONDS = 1.0  # that open requests have to end when the server is stopped
 Callback = Callable[[], None]
 
@@ -41,7 +39,6 @@ def run_worker(
         CofioError: the store, or a setting, cannot be used.
         KeyboardInterrupt: Ctrl-C has stopped it; everything is closed.
     """
-    sys.setswitchinterval(SWITCH_SECONDS)
     load, settings, home = ServerLoad(), options.settings, options.address.home
     sharing, notify = None, None
     if wake is not None:
