@@ -52,6 +52,8 @@ class Server:
         self._root: str | None = None
         self._started_at = time.monotonic()
         self._last_error: str | None = None
+        self._has_model = False
+        """Whether a query has loaded the model already."""
         self.project: ProjectStore | None = None
         self.has_exited = False
         """Whether the host has sent `exit`."""
@@ -186,8 +188,10 @@ class Server:
         if engine is None:
             return {"results": []}
         entry = owners.find_entry(engine, owner)
-        search_mode = cast("Mode", mode or _read_mode())
+        # A model takes longer to load than all else together: it is not for a process that answers one query.
+        search_mode = cast("Mode", mode or ("hybrid" if self._has_model else "keyword"))
         page = _search(engine, owner, text, top_k, search_mode)
+        self._has_model |= bool(page.searched.semantic)
         if entry is None and not page:
             return {"results": []}
         results, degraded = _render_hits(page), page.degraded
@@ -217,14 +221,6 @@ class Server:
         if engine is not None:
             owners.delete(engine, owner)
         return {"ack": True}
-
-
-def _read_mode() -> str:
-    """Return how a query searches that does not say it."""
-    mode = os.environ.get("COFIO_ANIMUS_MODE") or "hybrid"
-    if mode not in _MODES:
-        raise make_invalid(f"COFIO_ANIMUS_MODE must be one of {', '.join(_MODES)}")
-    return mode
 
 
 def _search(engine: Engine, owner: Owner, text: str, top_k: int, mode: Mode) -> Page:

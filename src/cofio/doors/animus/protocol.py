@@ -35,7 +35,6 @@ VARIABLES = {
     "AGENT_STORE_PATH": "the same, as agent-memory-store calls it",
     "COFIO_EMBEDDER": "what makes vectors: minilm, multilingual, remote, none",
     "COFIO_EMBED_URL": "the OpenAI-compatible endpoint of the remote embedder",
-    "COFIO_ANIMUS_MODE": "how a query searches that does not say it: hybrid, unless it is keyword or semantic",
     "COFIO_EMBED_MODEL": "the model to ask of that endpoint",
     "COFIO_EMBED_KEY": "the key of that endpoint",
     "COFIO_MODELS": "the folder of installed models",
