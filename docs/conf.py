@@ -16,6 +16,7 @@ PAGES = {
         "start-agent": "I use an agent",
         "start-app": "I write an app",
         "start-library": "I write an agent in Python",
+        "coming-from": "I have a memory already",
         "../examples/README": "Examples",
         "install": "Installing",
         "systems": "Systems",

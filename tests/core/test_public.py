@@ -11,9 +11,10 @@ import pytest
 import cofio
 
 NAMES = [
-    "AllOf", "AnyOf", "Change", "CofioError", "Conflict", "Delete", "Draft", "Drop", "Edit", "Engine", "Extend",
-    "Filter", "Heading", "Hit", "Importance", "Invalid", "Json", "Kind", "LimitExceeded", "NotFound", "Page", "Put",
-    "Query", "Record", "Scope", "Settings", "Unavailable", "Vacant", "Where", "__version__",
+    "AllOf", "AnyOf", "AsyncMemory", "Change", "CofioError", "Conflict", "Delete", "Draft", "Drop", "Edit", "Engine",
+    "Extend", "Filter", "Heading", "Hit", "Importance", "Invalid", "Json", "Kind", "LimitExceeded", "Memory",
+    "NotFound", "Page", "Profile", "Put", "Query", "Record", "Scope", "Settings", "Unavailable", "Vacant", "Where",
+    "__version__",
 ]  # fmt: skip
 HEAVY = ("numpy", "apsw", "tantivy", "onnxruntime", "tokenizers", "mcp", "rich", "hypothesis")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ..conversations.retrieval import find_asker
-from ..conversations.stored_fields import PROFILE_ENDINGS, PROFILE_ITEMS
+from ..conversations.stored_fields import PROFILE_ENDINGS, PROFILE_INSTRUCTIONS, PROFILE_ITEMS
 from ..conversations.stretches import PROFILE
 from ..engine.engine import Engine
 from ..text.tokenizer import split_query
@@ -73,6 +73,16 @@ def build_context(engine: Engine, homes: Sequence[Scope], *, query: str = "", bu
         is_known = instructions or known or hits or ended
         injection = build_remark(_NO_ROOM if is_known else _NO_HITS if query.strip() else _NOTHING)
     return replace(injection, degraded=degraded)
+
+
+def list_profile(engine: Engine, home: Scope) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what is known of a user, and what they have asked of the assistant, a sentence each."""
+    profile = engine.get(home, PROFILE, kind=Kind.PROFILE)
+    profiles = [] if profile is None else [profile]
+    items = sorted(list_fields(profiles, PROFILE_ITEMS), key=lambda item: (_rank(item), -item.at))
+    wishes = sorted(list_fields(profiles, PROFILE_INSTRUCTIONS), key=lambda item: -item.at)
+    known = dict.fromkeys(item.get_text("description") for item in items)
+    return tuple(filter(None, known)), tuple(filter(None, dict.fromkeys(item.get_text("text") for item in wishes)))
 
 
 def _list_known(profiles: Iterable[Record]) -> list[MemoryLine]:

@@ -46,6 +46,8 @@ class MemoryHit:
 
     record: Record
     score: float
+    why: Why
+    """Why the best of its parts was found."""
     facts: list[Hit] = field(default_factory=list)
     """May have among them the message of the user that it was found by, if facts do not tell all of it."""
 
@@ -82,7 +84,7 @@ def search_episodes(engine: Engine, home: Scope, query: MemoryQuery) -> Answer:
     for episode, hits in near.items():
         if episode in episodes:
             facts = [_name_successor(hit, records) for hit in hits if _is_fact(hit, least)]
-            found.append(MemoryHit(episodes[episode], hits[0].score, facts))
+            found.append(MemoryHit(episodes[episode], hits[0].score, hits[0].why, facts))
     if found and settings.fusion != "rrf":
         found[0].score = round(estimate_whole(found[0].score), 4)
     if found and not is_decided:
@@ -142,7 +144,7 @@ def _is_by(record: Record, user: str) -> bool:
 def search_agent(engine: Engine, home: Scope, kind: Kind, query: MemoryQuery) -> Answer:
     """An agent's cases, or its skills."""
     page = _search(engine, home, (kind,), query)
-    found = [MemoryHit(hit.record, hit.score) for hit in page if _is_near([hit], query.radius)]
+    found = [MemoryHit(hit.record, hit.score, hit.why) for hit in page if _is_near([hit], query.radius)]
     return Answer(found, page.degraded, bool(page.near))
 
 
@@ -165,7 +167,7 @@ def search_waiting(engine: Engine, project: Project, user: str, query: MemoryQue
                 filter=some if query.filter is None else AllOf(some, query.filter),
             )
         )  # fmt: skip
-        found += [MemoryHit(hit.record, hit.score) for hit in page if _is_near([hit], query.radius)]
+        found += [MemoryHit(hit.record, hit.score, hit.why) for hit in page if _is_near([hit], query.radius)]
         degraded, is_near = degraded or page.degraded, is_near or bool(page.near)
     best = sorted(found, key=lambda each: -each.score)[: query.limit]
     return Answer(best, degraded, is_near and not best)

@@ -36,7 +36,7 @@ from ..values.changes import (
 )
 from ..values.errors import Invalid, LimitExceeded, Unavailable
 from ..values.progress import Progress
-from ..values.query import Bounds, Filter, Hit, Page, Query, Signal, Why, Window
+from ..values.query import MAX_LIMIT, Bounds, Filter, Hit, Page, Query, Signal, Why, Window
 from ..values.records import (
     MAX_KEY,
     Draft,
@@ -393,7 +393,13 @@ class Engine(RecordReader):
         embedder = self.embedder() if query.mode != "keyword" else None
         # Embedded before the search begins: no snapshot is held while a model works.
         vector = searching.embed_query(query, embedder, self._embedding.missing)
-        return self.run_on_replica(partial(self._search, query, vector, embedder))
+        if not query.folds:
+            return self.run_on_replica(partial(self._search, query, vector, embedder))
+        from .folding import EACH, fold_hits
+
+        wider = replace(query, limit=min(MAX_LIMIT, 2 * query.limit), each=query.each or EACH)
+        page = self.run_on_replica(partial(self._search, wider, vector, embedder))
+        return replace(page, hits=tuple(fold_hits(page)[: query.limit]))
 
     def _search(self, query: Query, vector: searching.QueryVector, embedder: Embedder | None) -> Page:
         bounds = Bounds(scope=query.scope, exact=query.exact, kinds=query.kinds, filter=query.filter)

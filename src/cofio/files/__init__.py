@@ -6,7 +6,6 @@ from .commands import Result, dispatch
 from .history import log, restore
 from .inputs import Options
 from .limiter import Limiter
-from .quest import Quest
 from .tree import Revision, Tree, home
 
-__all__ = ["Limiter", "Options", "Quest", "Result", "Revision", "Tree", "dispatch", "home", "log", "restore"]
+__all__ = ["Limiter", "Options", "Result", "Revision", "Tree", "dispatch", "home", "log", "restore"]

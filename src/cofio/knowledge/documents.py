@@ -265,7 +265,7 @@ class Documents:
                 mode=asked.mode, limit=min(MAX_LIMIT, 2 * asked.limit + SPARE), floor=asked.floor,
             )
         )  # fmt: skip
-        found = [MemoryHit(hit.record, hit.score) for hit in page if not fields(hit.record).get("bare")]
+        found = [MemoryHit(hit.record, hit.score, hit.why) for hit in page if not fields(hit.record).get("bare")]
         is_near = any(not fields(hit.record).get("bare") for hit in page.near)
         return Answer(found[: asked.limit], page.degraded, is_near)
 

@@ -21,6 +21,7 @@ from .records import (
     check_text,
     check_time,
     checked_vector,
+    encode_json,
     member,
 )
 
@@ -135,8 +136,12 @@ class Query:
     """Whether of what one author said on one subject in several sessions the newest comes first, though in other words:
     for the memory of one user, whose life goes on. Not where the past is asked for."""
 
+    folds: bool = field(default=False, kw_only=True)
+    """Whether a message, the facts made of it and its episode are one hit; `limit` counts those."""
+
     def __post_init__(self) -> None:
         check_text("query", self.text, MAX_QUERY)
+        check_bool("folds", self.folds)
         check_scope(self.scope)
         check_bool("exact", self.exact)
         object.__setattr__(self, "kinds", check_kinds(self.kinds))
@@ -204,6 +209,19 @@ class Hit:
     looked for with `Query.current`. A hint, by nearness and words: both are hits."""
     superseded_at: datetime | None = None
     """When that was said, and holds since."""
+    others: tuple[Hit, ...] = ()
+    """Where hits are folded: those that say the same, as the message that a fact was made of."""
+
+    @property
+    def id(self) -> str:
+        """The id of the record."""
+        return self.record.id
+
+    @property
+    def text(self) -> str:
+        """What the record says; of one that has no text, its title or its data as JSON."""
+        record = self.record
+        return record.text or record.title or ("" if record.data is None else encode_json(record.data))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

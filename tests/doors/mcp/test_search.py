@@ -314,7 +314,7 @@ def converse(tools: Tools, *spoken: str) -> None:
 def test_everywhere_tells_when_a_thing_was_said_last(tools: Tools) -> None:
     converse(tools, "I am allergic to peanuts.", "I am allergic to peanuts.")
     said = tools.search_context(query="peanuts allergic", everywhere=True)
-    assert [hit["kind"] for hit in said.data["hits"]] == ["fact", "profile"]
+    assert [hit["kind"] for hit in said.data["hits"]] == ["fact"]
     assert re.findall(r"\*\*said:\*\* (\S+)", said.text) == ["2026-03-06"]
 
 
@@ -324,21 +324,20 @@ def test_everywhere_folds_what_was_said_once_into_one_hit_with_its_day(tools: To
     unfolded = tools.engine.search("peanuts allergic")
     assert {hit.record.kind for hit in unfolded} >= {Kind.EPISODE, Kind.FACT, Kind.TURN}
     said = tools.search_context(query="peanuts allergic", everywhere=True)
-    fact, profile, *others = said.data["hits"]  # a profile is no part of a conversation
-    assert all(other["score"] < profile["score"] for other in others)
+    fact, *others = said.data["hits"]
+    assert all(other["score"] < fact["score"] for other in others)
     assert (fact["kind"], fact["content"]) == ("fact", "Maya is allergic to peanuts.")
-    assert (profile["kind"], profile["topic"]) == ("profile", "Profile of maya")
+    assert "profile" not in {other["kind"] for other in others}  # which says the same again
     assert re.fullmatch(
         rf"### \[score: [\d.]+\] Fact from Maya\n\*\*id:\*\* `{fact['id']}` \| \*\*agent:\*\* Maya \| "
         r"\*\*said:\*\* 2026-03-05 \| \*\*kind:\*\* fact \| \*\*scope:\*\* rest/shop/web/user/maya\n\n"
         r"Maya is allergic to peanuts\.",
         said.text.split("\n\n---\n\n")[0],
     )
-    # So many hits as are asked for, each of another conversation, and the profile, which has both.
     both = tools.search_context(
         query="allergic to espressos, peanuts", everywhere=True, top_k=3, min_score=0, search_mode="bm25"
     )
-    assert len(both.data["hits"]) == 3
+    assert len(both.data["hits"]) == 2
     assert sorted(re.findall(r"\*\*said:\*\* (\S+)", both.text)) == ["2026-03-05", "2026-03-06"]
 
 

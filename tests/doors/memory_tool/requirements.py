@@ -101,6 +101,8 @@ REQUIREMENTS: dict[str, tuple[str, str]] = {
     "seed.create-exists": ("seed commands", "create fails when the path exists"),
     "seed.replace-first": ("seed commands", "str_replace replaces the first occurrence"),
     "seed.unknown": ("seed security", "an unknown command is an error"),
+    "seed.strict": ("seed security", "commands are typed, and parsed strictly"),
+    "seed.backend": ("seed architecture", "a dispatcher works on any backend of six coroutines"),
     "seed.limit": ("seed limiter", "so many calls for each quest, by default 20"),
     "seed.limit-text": ("seed limiter", "the next call is answered with `rate limit exceeded` and is_error"),
     "seed.limit-counts": ("spec 5", "every call counts, also one that fails"),

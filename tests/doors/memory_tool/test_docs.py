@@ -50,5 +50,5 @@ def test_every_program_of_the_page_runs(folder: Path, messages_api: Callable[[li
 
 @pytest.mark.requirement("docs.imports")
 def test_programs_that_import_from_the_door_go_on() -> None:
-    for name in ("Limiter", "Options", "Quest", "Result", "Revision", "Tree", "dispatch", "home", "log", "restore"):
+    for name in ("Limiter", "Options", "Result", "Revision", "Tree", "dispatch", "home", "log", "restore"):
         assert getattr(memory_tool, name) is getattr(files, name)

@@ -81,7 +81,7 @@ def search(args: Namespace) -> int:
         return report_misuse(args, "say what to look for; `cofio list` shows all there is")
     query = Query(
         " ".join(args.query), scope=args.scope, exact=args.exact, kinds=tuple(args.kind), filter=build_filter(args),
-        mode=args.mode, limit=args.limit, floor=args.floor, current=True,
+        mode=args.mode, limit=args.limit, floor=args.floor, current=True, folds=True,
     )  # fmt: skip
     with open_memory(args) as engine:
         page = engine.search(query)

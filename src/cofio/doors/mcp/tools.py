@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -14,7 +14,7 @@ from ...secrets.policy import admit
 from ...values.errors import CofioError, Conflict, Invalid, NotFound, Unavailable
 from ...values.query import MAX_QUERY, AllOf, Filter, Hit, Mode, Page, Query, Where
 from ...values.records import Importance, Json, Kind, Record, Scope
-from ...values.scopes import CONVERSATIONS, MCP
+from ...values.scopes import MCP
 from . import renderer, structured
 from .structured import OUTPUTS, Schema
 from .validation import BadArguments, describe_refusal, validate_arguments
@@ -27,12 +27,9 @@ Arguments = dict[str, Json]
 TOP_K, LIMIT = 6, 100
 SHORTEST = 100  # characters that an answer may be held to
 MAX_WEIGHED = 200  # hits that are weighed when a least score is asked for
-NEARLY = 0.8  # a fact with so much of the relevance of its conversation's best hit stands for it
-EACH = 6  # messages, and as many records made of messages, that are weighed for one hit
 TRIES = 20  # ids that are drawn for a chunk before it is given up
 DAY = 86_400.0
 _SEARCHED_EVERYWHERE = tuple(kind for kind in Kind if kind is not Kind.STATE)  # state is read by its key alone
-_OF_EPISODES = frozenset({Kind.FACT, Kind.TURN})
 _MODES: dict[str, Mode] = {"hybrid": "hybrid", "bm25": "keyword", "semantic": "semantic"}
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
 _STORED = renderer.render_note(f"stored {renderer.DATA}")
@@ -127,14 +124,13 @@ def _search_context(engine: Engine, arguments: Arguments) -> Answer:
             kinds=_SEARCHED_EVERYWHERE if everywhere else (Kind.NOTE,),
             filter=_build_filter(arguments),
             mode=_MODES[cast(str, arguments.get("search_mode", "hybrid"))],
-            limit=MAX_WEIGHED if least is not None else 2 * top if everywhere else top,
-            each=EACH if everywhere else None,
+            limit=MAX_WEIGHED if least is not None else top,
+            folds=everywhere,
             floor=None if least is None else 0.0,
             current=everywhere,
         )
     )
-    matches = [hit for hit in page if least is None or _reaches(hit, least)]
-    hits = (_fold(matches) if everywhere else matches)[:top]
+    hits = [hit for hit in page if least is None or any(_reaches(each, least) for each in (hit, *hit.others))][:top]
     if not hits:
         return _answer_nothing(_explain(engine, page), page.degraded, *([] if least is not None else page.near))
     blocks = [renderer.render_hit(hit, everywhere=everywhere) for hit in hits]
@@ -177,37 +173,6 @@ def _explain_model(engine: Engine) -> str:
     if state is None or state.kind == "ready":
         return "there is no model for meaning; `cofio doctor` tells why"
     return str(state)
-
-
-def _fold(hits: Iterable[Hit]) -> list[Hit]:
-    """One hit for each conversation, in place of its episode, facts and messages, which all say the same."""
-
-    families = dict[str, list[Hit]]()
-    for hit in hits:
-        of = hit.record.parent if hit.record.kind in _OF_EPISODES and hit.record.scope in CONVERSATIONS else None
-        families.setdefault(of or hit.record.id, []).append(hit)
-    folded: dict[str, Hit] = {}
-    for name, family in families.items():
-        chosen = _choose(family)
-        # Those who took part in a conversation have a copy of it each; and what was said twice was last said then.
-        key = " ".join(chosen.record.text.split()) if chosen.record.kind in _OF_EPISODES else name
-        first = folded.setdefault(key, chosen)
-        if chosen.record.created_at > first.record.created_at:
-            folded[key] = replace(chosen, score=first.score)
-    return list(folded.values())
-
-
-def _choose(family: Sequence[Hit]) -> Hit:
-    """The best hit; or a fact that is nearly as relevant, which says the same in one sentence."""
-    best = max(family, key=lambda hit: hit.score)
-    enough = NEARLY * _get_relevance(best)
-    facts = [hit for hit in family if hit.record.kind is Kind.FACT and _get_relevance(hit) >= enough]
-    return replace(facts[0], score=best.score) if facts else best
-
-
-def _get_relevance(hit: Hit) -> float:
-    signals = (hit.why.keyword, hit.why.semantic)
-    return max((signal.relevance for signal in signals if signal is not None), default=0.0)
 
 
 def _reaches(hit: Hit, least: float) -> bool:

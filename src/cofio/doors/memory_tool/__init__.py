@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ...files import Limiter, Options, Quest, Result, Revision, Tree, dispatch, home, log, restore
+from ...files import Limiter, Options, Result, Revision, Tree, dispatch, home, log, restore
 
-__all__ = ["Limiter", "Options", "Quest", "Result", "Revision", "Tree", "dispatch", "home", "log", "restore"]
+__all__ = ["Limiter", "Options", "Result", "Revision", "Tree", "dispatch", "home", "log", "restore"]

@@ -187,7 +187,7 @@ def _parse_day(text: str) -> date:
 def _make_query(wanted: _SearchRequest, *, limit: int, floor: float | None = None) -> Query:
     return Query(
         wanted.text, scope=wanted.scope, kinds=wanted.kinds, filter=wanted.filter, mode=wanted.mode, limit=limit,
-        floor=floor, current=True,
+        floor=floor, current=True, folds=True,
     )  # fmt: skip
 
 
