@@ -123,7 +123,8 @@ class Memory:
         if user is not None or agent is not None or session is not None:
             if tags or metadata is not None or ttl is not None:
                 raise Invalid(
-                    "content", "tags, metadata and ttl are for notes: leave them out, or leave user, agent and session"
+                    "content",
+                    "tags, metadata and ttl are for notes, which have no user, agent or session",
                 )
             return self._add_messages(content, user or "user", agent or "assistant", session, scope)
         if not isinstance(content, str):
@@ -134,11 +135,9 @@ class Memory:
         self, content: Content, user: str, agent: str, session: str | None, scope: ScopeLike | None
     ) -> list[Record]:
         from .conversations.message_records import make_message_id
-        from .extract.admission import admit_messages
 
         project, began = _parse_project(scope), self.engine.read_clock()
         messages = parse_messages(content, user=user, agent=agent, at=began)
-        messages = list(admit_messages("library", messages, allow=True))
         session = session or new_id(began)
         named = [
             replace(each, id=make_message_id(session, each, index) + new_id(began)[-8:])

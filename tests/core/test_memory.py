@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,9 +74,10 @@ def test_a_statement_is_one_hit_and_the_rest_is_reachable_from_it(memory: Memory
 def test_a_search_takes_conditions(memory: Memory) -> None:
     memory.add("The red boat leaves at nine.", scope="harbour/red", tags=["boat"], metadata={"line": 1})
     memory.add("The blue boat leaves at ten.", scope=["harbour", "blue"], metadata={"line": 2})
-    find: Callable[..., list[str]] = lambda **chosen: [  # noqa: E731
-        hit.text.split()[1] for hit in memory.search("when does the boat leave?", **chosen)
-    ]
+
+    def find(**chosen: Any) -> list[str]:
+        return [hit.text.split()[1] for hit in memory.search("when does the boat leave?", **chosen)]
+
     assert sorted(find(scope="harbour")) == ["blue", "red"]
     assert find(scope="harbour/red") == find(tags=["boat"]) == find(where={"line": 1}) == ["red"]
     assert find(where=Where(("data", "line"), ">", 1)) == ["blue"]

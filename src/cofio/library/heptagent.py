@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, cast
 
 from ..engine.engine import Engine
 from ..files import Limiter as QuestRateLimiter
@@ -64,7 +64,7 @@ class MemoryCommand:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the command as the input of a tool call."""
-        return {"command": self.name, **asdict(self)}  # type: ignore[call-overload]  # each command is a dataclass
+        return {"command": self.name, **asdict(cast(Any, self))}  # each command is a dataclass
 
     def __post_init__(self) -> None:
         for field, value in self.to_dict().items():

@@ -72,7 +72,8 @@ def main() -> int:
     start_logging()
     show_notices(lambda sentence: say(sentence.removeprefix(PREFIX)))
     try:
-        _run(pipes, *pipes.receive())
+        options, *others = pipes.receive()
+        _run(pipes, ServerOptions.decode(options), *others)
     except CofioError as error:
         pipes.send(pack(str(error)))
         return 1
@@ -102,7 +103,7 @@ def _run(pipes: ParentPipes, options: ServerOptions, workers: int, owner: str, w
     store = pipes.receive()
     pipes.end_with_parent()
     # A store that has taken the place of the server's own is not opened, nor is a new one made.
-    if store is not None and read_store_id(options.address) != store:
+    if store is not None and read_store_id(options.address) != tuple(store):
         raise Unavailable(f"the memory in {options.address} was deleted, moved or replaced; start this program again")
     run(ready=lambda: pipes.send(pack(read_store_id(options.address))), beat=partial(pipes.send, b"\n"))
 

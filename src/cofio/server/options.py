@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..config.address import StoreAddress
@@ -28,12 +28,25 @@ class ServerOptions:
         """Return whether others can reach the server. Then every request needs a token."""
         return not all(map(is_local, (self.host, *self.names)))
 
+    def encode(self) -> dict[str, Any]:
+        """Return the options as JSON, for another process of the server."""
+        return {**asdict(self), "address": self.address.spell()}
+
+    @classmethod
+    def decode(cls, fields: dict[str, Any]) -> ServerOptions:
+        """Return the options that `encode` made JSON of."""
+        return cls(
+            address=StoreAddress.parse(fields["address"]), settings=Settings(**fields["settings"]),
+            host=fields["host"], port=fields["port"], names=tuple(fields["names"]),
+            origins=tuple(Origin(*each) for each in fields["origins"]),
+        )  # fmt: skip
+
 
 def pack(message: object) -> bytes:
-    """Return a message as a line."""
-    return pickle.dumps(message).hex().encode() + b"\n"
+    """Return a message as a line of JSON."""
+    return json.dumps(message).encode() + b"\n"
 
 
 def unpack(line: bytes) -> Any:
-    """Return the message of a line. Only processes of this server write to its pipes."""
-    return pickle.loads(bytes.fromhex(line.decode()))  # noqa: S301
+    """Return the message of a line. Raises ValueError if it is none."""
+    return json.loads(line)

@@ -219,7 +219,7 @@ class Parent:
         if self._end.done():
             _stop(process, by_force=False)
         send = process.stdin.write
-        send(pack((self._options, len(self._workers), self._owner, wake, listener)))
+        send(pack((self._options.encode(), len(self._workers), self._owner, wake, listener)))
         if name == BACKGROUND and not self._store.done():
             send(pack(None))
         else:
