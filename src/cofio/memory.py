@@ -258,14 +258,18 @@ class Memory:
             found = sorted(
                 [*found, *search_waiting(self.engine, project, user, asked).hits], key=lambda hit: -hit.score
             )
-        hits = []
-        for each in found[:limit]:
+        hits: list[Hit] = []
+        for each in found:
+            statements: dict[datetime, list[Hit]] = {}
+            for fact in each.facts:
+                if fact.score:  # else it only stands beside what was found
+                    statements.setdefault(fact.record.created_at, []).append(fact)
             episode = Hit(record=each.record, score=each.score, why=each.why)
-            best = (
-                replace(each.facts[0], score=each.score, others=(*each.facts[1:], episode)) if each.facts else episode
-            )
-            hits.append(best)
-        return hits
+            (first, *others), *further = list(statements.values()) or [[episode]]
+            others += [episode] if statements else []
+            hits.append(replace(first, score=each.score, others=tuple(others)))
+            hits += [replace(fact, others=tuple(same)) for fact, *same in further]
+        return sorted(hits, key=lambda hit: -hit.score)[:limit]
 
     def get(self, key: str, *, scope: ScopeLike | None = None) -> Record | None:
         """Return what a key holds, or None."""
